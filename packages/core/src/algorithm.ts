@@ -1,0 +1,66 @@
+import type { Policy } from './policy.ts';
+
+/**
+ * What is remembered of one key under one limit: integers only, in an order that each algorithm names. A key never
+ * seen is all zeros (an empty list where an algorithm keeps a list). A rule may change the state it is given; the
+ * store decides whether the change is kept.
+ */
+export type State = number[];
+
+/** What a charge left behind, by which its units can be found again and given back. */
+export type Receipt = readonly number[];
+
+/**
+ * A policy made ready: an algorithm with its exact integers. Every method is a pure function of these, the state, and
+ * `now` in integer microseconds of the key's clock; all but `roll` take a state that was rolled to the same `now`. Durations are integer
+ * microseconds.
+ *
+ * The laws, which the tests hold every rule to:
+ * - a cost is admitted exactly from `now + wait` on, and one microsecond earlier it is not;
+ * - at `now + resetAfter` the state is as if never seen;
+ * - nothing but `add`, `refund` and `giveBack` changes what is owed;
+ * - a clock that steps back never frees a unit early, and never locks a key out for more than one window or refill.
+ */
+export interface Rule {
+  readonly policy: Policy;
+  /** The capacity or limit, in units. */
+  readonly quota: number;
+  /** How many numbers a state has; undefined for a list that grows. */
+  readonly size: number | undefined;
+  /** Whether a charge beyond the quota becomes debt; otherwise it is refused. */
+  readonly overdraws: boolean;
+  /** Whether a charge holds a slot until it is released. */
+  readonly holdsSlots: boolean;
+  /** Why this rule refuses. */
+  readonly refusal: 'limited' | 'overloaded';
+
+  /** How far this key's clock runs ahead of the store's, so that not all keys' windows end at one instant. */
+  offset(key: string): number;
+
+  /** Brings a state to `now`. Returns true when it healed a clock that stepped back, which a store keeps. */
+  roll(state: State, now: number): boolean;
+  /** How long until `cost` is admitted: 0 for now, Infinity for never. */
+  wait(state: State, cost: number, now: number): number;
+  /** How long an admitted request is held before it is served; read before the charge. */
+  delay(state: State, now: number): number;
+  /** The largest cost that is admitted now. */
+  remaining(state: State, now: number): number;
+  /** How long until the state is as if never seen, 0 when it is. */
+  resetAfter(state: State, now: number): number;
+  /** Charges `cost` units, above 0, whatever is owed already. `slot` names the place a concurrency rule takes. */
+  add(state: State, cost: number, now: number, slot: number): Receipt;
+  /** Takes `units` off what is owed, never below nothing. */
+  refund(state: State, units: number, now: number): void;
+  /** Takes `units` of one charge off, as far as they are still owed since then. */
+  giveBack(state: State, units: number, now: number, receipt: Receipt): void;
+}
+
+/** How long until one more unit is available than now; 0 when the key is whole. */
+export function nextAfter(rule: Rule, state: State, now: number): number {
+  return rule.resetAfter(state, now) === 0
+    ? 0
+    : rule.wait(state, rule.remaining(state, now) + 1, now);
+}
+
+/** The most a window counts, its cap of debt. */
+export const MOST_UNITS: number = 2 ** 52;

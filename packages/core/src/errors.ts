@@ -1,0 +1,39 @@
+/** An option that cannot work, found at start-up. `path` names the option, the message says the mend. */
+export class TollgateConfigError extends TypeError {
+  override readonly name = 'TollgateConfigError';
+  readonly code = 'TOLLGATE_CONFIG';
+  /** Where the option stands, such as `limits[0].policy.window`; empty for the value as a whole. */
+  readonly path: string;
+
+  constructor(path: string, problem: string) {
+    super(path === '' ? problem : `${path}: ${problem}`);
+    this.path = path;
+  }
+}
+
+/** An argument of a call that cannot work, such as a negative cost or an empty key. */
+export class TollgateArgumentError extends TypeError {
+  override readonly name = 'TollgateArgumentError';
+  readonly code = 'TOLLGATE_ARGUMENT';
+}
+
+/** The limiter was closed before or during the call. */
+export class TollgateClosedError extends Error {
+  override readonly name = 'TollgateClosedError';
+  readonly code = 'TOLLGATE_CLOSED';
+
+  constructor() {
+    super('The limiter is closed. Make a new one with createLimiter().');
+  }
+}
+
+/** Shows a value in a message: short, quoted and with its type where that is not plain. */
+export function show(value: unknown): string {
+  if (typeof value === 'string') {
+    return `${JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)} (string)`;
+  }
+  if (value === null || value === undefined) return String(value);
+  if (typeof value === 'object') return Array.isArray(value) ? 'an array' : 'an object';
+  if (typeof value === 'function') return 'a function';
+  return String(value);
+}

@@ -1,0 +1,40 @@
+export type { Receipt, Rule, State } from './algorithm.ts';
+export { ruleOf } from './algorithms/index.ts';
+export type { Decision, MaybePromise, Reason, Source, Verdict } from './decision.ts';
+export type { Duration } from './duration.ts';
+export { TollgateArgumentError, TollgateClosedError, TollgateConfigError } from './errors.ts';
+export {
+  createLimiter,
+  type Limiter,
+  type LimiterOptions,
+  type Reply,
+  type WaitOptions,
+} from './limiter.ts';
+export type { CallOptions, Cost, Keys, LimitOptions, WhenStoreFails } from './limits.ts';
+export type { Logger } from './logger.ts';
+export {
+  type BucketOptions,
+  concurrency,
+  type ConcurrencyOptions,
+  type ConcurrencyPolicy,
+  fixedWindow,
+  type FixedWindowOptions,
+  type FixedWindowPolicy,
+  gcra,
+  type GcraOptions,
+  leakyBucket,
+  type LeakyBucketPolicy,
+  parsePolicy,
+  type Policy,
+  type PolicyInput,
+  slidingLog,
+  type SlidingLogPolicy,
+  slidingWindow,
+  type SlidingWindowPolicy,
+  tokenBucket,
+  type TokenBucketPolicy,
+  type WindowOptions,
+} from './policy.ts';
+export type { Answer, Charge, Correction, Mode, Store } from './store.ts';
+export { type MemoryStore, memoryStore, type MemoryStoreOptions } from './stores/memory.ts';
+export { TollgateWaitError } from './waiting.ts';

@@ -1,0 +1,290 @@
+import { type BookedCharge, checkCost, Decision, type Ledger, type MaybePromise } from './decision.ts';
+import { show, TollgateArgumentError, TollgateClosedError, TollgateConfigError } from './errors.ts';
+import {
+  type CallOptions,
+  type Cost,
+  DEFAULT_PRIORITIES,
+  type Keys,
+  type LimitOptions,
+  Limits,
+  refuseUnknown,
+} from './limits.ts';
+import { consoleLogger, type Logger } from './logger.ts';
+import type { PolicyInput } from './policy.ts';
+import { enter } from './registry.ts';
+import { HeldSlots } from './slots.ts';
+import type { Answer, Charge, Correction, Mode, Store } from './store.ts';
+import { type MemoryStore, memoryStore } from './stores/memory.ts';
+import { WaitingLines } from './waiting.ts';
+
+export interface LimiterOptions<S extends Store = Store> {
+  /** Default `memoryStore()`. */
+  readonly store?: S;
+  readonly limits: readonly LimitOptions[];
+  /** Highest first; default critical, normal, sheddable. */
+  readonly priorities?: readonly string[];
+  /** Default the console. */
+  readonly logger?: Logger;
+  /** Told of every decision of `consume`. Must not throw. */
+  readonly onDecision?: (decision: Decision) => void;
+  /** Told of every store error that a call did not reject with. Must not throw. */
+  readonly onStoreError?: (error: unknown) => void;
+}
+
+export interface WaitOptions extends CallOptions {
+  /** How long to wait at most, in milliseconds; default without bound. */
+  readonly maxWaitMs?: number;
+  readonly signal?: AbortSignal;
+}
+
+/** What a call answers on a store: the value itself on a synchronous one, a promise on the others. */
+export type Reply<S extends Store, T> = S extends { readonly async: false }
+  ? T
+  : S extends { readonly async: true }
+    ? Promise<T>
+    : MaybePromise<T>;
+
+const OPTIONS = ['store', 'limits', 'priorities', 'logger', 'onDecision', 'onStoreError'] as const;
+
+/** Goes on with a value at once, and with a promise when it resolves. */
+function then<T, U>(value: MaybePromise<T>, use: (value: T) => MaybePromise<U>): MaybePromise<U> {
+  return value instanceof Promise ? value.then(use) : use(value);
+}
+
+/**
+ * Limits bound to a store, without HTTP. All limits of a call are decided as one: either all admit and all are
+ * charged, or nothing is.
+ */
+export class Limiter<S extends Store = Store> {
+  readonly store: S;
+  private readonly limits: Limits;
+  private readonly logger: Logger;
+  private readonly onDecision: LimiterOptions['onDecision'];
+  private readonly onStoreError: LimiterOptions['onStoreError'];
+  private readonly leaveStore: () => boolean;
+  private readonly ledger: Ledger;
+  private readonly slots: HeldSlots;
+  private readonly waiting = new WaitingLines();
+  private closing: MaybePromise<void> | undefined;
+  private closed = false;
+
+  constructor(options: LimiterOptions<S>, path = '') {
+    if (typeof options !== 'object' || options === null) {
+      throw new TollgateConfigError(path, `expected the limiter's options, got ${show(options)}`);
+    }
+    refuseUnknown(options, OPTIONS, path);
+    const { limits, priorities = DEFAULT_PRIORITIES, logger = consoleLogger } = options;
+    // Without a store S is MemoryStore, which the type of createLimiter() says.
+    this.store = options.store ?? (memoryStore() as unknown as S);
+    if (typeof (this.store as Partial<Store>).decide !== 'function') {
+      throw new TollgateConfigError('store', `expected a store, such as memoryStore(), got ${show(this.store)}`);
+    }
+    this.limits = new Limits(limits, priorities, 'limits');
+    this.logger = logger;
+    this.onDecision = options.onDecision;
+    this.onStoreError = options.onStoreError;
+    this.leaveStore = enter(
+      this.store,
+      this.limits.all.map(({ name, rules }) => ({ name, policy: rules?.policy })),
+      'limits',
+    );
+    this.ledger = {
+      correct: (corrections) => this.quietly(() => this.store.correct(corrections)),
+      release: (held) => this.free(held),
+    };
+    this.slots = new HeldSlots((held) => this.renew(held));
+  }
+
+  /**
+   * Decides a request and charges it when all limits admit.
+   *
+   * @throws TollgateArgumentError for an unknown limit, a key that is not a non-empty string, a wrong cost or priority.
+   */
+  consume(keys: Keys, options?: CallOptions): Reply<S, Decision> {
+    return this.decide(this.limits.charges(keys, options), 'consume', true);
+  }
+
+  /** The answer `consume` would give, with nothing charged. */
+  peek(keys: Keys, options?: CallOptions): Reply<S, Decision> {
+    return this.decide(this.limits.charges(keys, options), 'peek', false);
+  }
+
+  /**
+   * Waits until the request is admitted; a leaky bucket's delay is then over. In order of arrival for each key.
+   *
+   * @returns a promise that rejects with TollgateWaitError when it cannot be in time, with the signal's reason when
+   * aborted, and with TollgateClosedError when the limiter closes.
+   */
+  wait(keys: Keys, options: WaitOptions = {}): Promise<Decision> {
+    const { maxWaitMs = Infinity, signal, ...call } = options;
+    if (typeof maxWaitMs !== 'number' || !(maxWaitMs >= 0)) {
+      throw new TollgateArgumentError(`maxWaitMs must be 0 or more, got ${show(maxWaitMs)}.`);
+    }
+    const charges = this.limits.charges(keys, call);
+    this.checkOpen();
+    return this.waiting
+      .join({
+        lines: charges.map(({ name, key }) => `${name}\n${key}`),
+        maxWaitMs,
+        signal,
+        attempt: () => this.decide(charges, 'consume', false),
+        peek: () => this.decide(charges, 'peek', false),
+        cancel: (decision) => this.cancel(decision),
+      })
+      .then((decision) => {
+        const served = decision.delayMs === 0 ? decision : decision.served();
+        this.notify(served);
+        return served;
+      });
+  }
+
+  /**
+   * Charges without asking: may overdraw the keys. A sliding log refuses a charge beyond its limit.
+   *
+   * @throws TollgateArgumentError for a concurrency limit, which has nothing to charge.
+   */
+  charge(keys: Keys, cost?: Cost): Reply<S, Decision> {
+    return this.decide(this.countedCharges(keys, cost, 'charge'), 'charge', false);
+  }
+
+  /**
+   * Takes units off what the keys owe, never below nothing, and creates no key.
+   *
+   * @throws TollgateArgumentError for a concurrency limit, whose slots are released.
+   */
+  refund(keys: Keys, cost?: Cost): Reply<S, void> {
+    const charges = this.countedCharges(keys, cost, 'refund');
+    this.checkOpen();
+    return this.thenNudge(this.store.refund(charges));
+  }
+
+  /** Forgets these keys. */
+  reset(keys: Keys): Reply<S, void> {
+    this.checkOpen();
+    return this.thenNudge(this.store.reset(this.limits.keysOf(keys)));
+  }
+
+  /**
+   * Replaces a limit's fixed policy; what keys owe stays owed, and the next request is judged by the new policy.
+   *
+   * @throws TollgateConfigError for a wrong policy.
+   */
+  update(name: string, policy: PolicyInput): void {
+    this.limits.update(name, policy);
+    this.waiting.nudge();
+  }
+
+  /** Ends those who wait, frees the slots held, and closes the store with its last limiter. May be called again. */
+  close(): Reply<S, void> {
+    if (!this.closed) {
+      this.closed = true;
+      this.waiting.close(new TollgateClosedError());
+      this.closing = then(this.free(this.slots.all()), () =>
+        this.leaveStore() ? this.quietly(() => this.store.close()) : undefined,
+      );
+    }
+    return this.closing as Reply<S, void>;
+  }
+
+  private decide(charges: readonly BookedCharge[], mode: Mode, notify: boolean): Reply<S, Decision> {
+    if (this.closed) return this.refuseClosed();
+    const answer = this.store.decide(charges, mode) as MaybePromise<Answer>;
+    const decision =
+      answer instanceof Promise
+        ? answer.then((late) => this.decided(late, charges, notify))
+        : this.decided(answer, charges, notify);
+    return decision as Reply<S, Decision>;
+  }
+
+  private decided(answer: Answer, charges: readonly BookedCharge[], notify: boolean): Decision {
+    const decision = new Decision(answer, charges, this.ledger);
+    for (const { rule } of charges) {
+      if (rule.holdsSlots) {
+        this.slots.add(Decision.slots(decision));
+        break;
+      }
+    }
+    if (notify) this.notify(decision);
+    return decision;
+  }
+
+  private notify(decision: Decision): void {
+    if (this.onDecision === undefined) return;
+    try {
+      this.onDecision(decision);
+    } catch (error) {
+      this.logger.error({ err: error }, 'onDecision threw');
+    }
+  }
+
+  private countedCharges(keys: Keys, cost: Cost | undefined, call: string): BookedCharge[] {
+    const charges = this.limits.charges(keys, cost === undefined ? undefined : { cost });
+    const slots = charges.find(({ rule }) => rule.holdsSlots);
+    if (slots === undefined) return charges;
+    throw new TollgateArgumentError(
+      `${call}: ${slots.name} is a concurrency limit, which counts requests in flight; leave its key out.`,
+    );
+  }
+
+  /** Gives back an admission in full. */
+  private cancel(decision: Decision): MaybePromise<void> {
+    if (!decision.allowed) return undefined;
+    return then(decision.cancel(), () => decision.release());
+  }
+
+  private free(held: readonly Correction[]): MaybePromise<void> {
+    this.slots.delete(held);
+    if (held.length === 0) return undefined;
+    return this.quietly(() => this.store.correct(held));
+  }
+
+  private renew(held: readonly Correction[]): void {
+    void then(
+      this.quietly(() => this.store.renew(held) as MaybePromise<boolean[]>),
+      (kept) => this.slots.delete(held.filter((_, index) => kept?.[index] === false)),
+    );
+  }
+
+  /** Runs a store call that nobody waits for the outcome of: an error goes to `onStoreError`. */
+  private quietly<T>(call: () => MaybePromise<T>): MaybePromise<T | undefined> {
+    const report = (error: unknown): undefined => {
+      if (this.onStoreError === undefined) this.logger.error({ err: error }, 'the store failed');
+      else this.onStoreError(error);
+      return undefined;
+    };
+    try {
+      const value = call();
+      return then(value instanceof Promise ? value.catch(report) : value, (done) => {
+        this.waiting.nudge();
+        return done;
+      });
+    } catch (error) {
+      return report(error);
+    }
+  }
+
+  private thenNudge(done: MaybePromise<void>): Reply<S, void> {
+    return then(done, () => this.waiting.nudge()) as Reply<S, void>;
+  }
+
+  private checkOpen(): void {
+    if (this.closed) throw new TollgateClosedError();
+  }
+
+  private refuseClosed(): Reply<S, Decision> {
+    const error = new TollgateClosedError();
+    if (this.store.async) return Promise.reject(error) as Reply<S, Decision>;
+    throw error;
+  }
+}
+
+/**
+ * Makes a limiter. With the memory store, the default, every call but `wait` answers synchronously.
+ *
+ * @throws TollgateConfigError with the path of the option at fault and the mend.
+ */
+export function createLimiter<S extends Store = MemoryStore>(options: LimiterOptions<S>): Limiter<S> {
+  const limiter = new Limiter(options);
+  if (options.limits.length > 0) return limiter;
+  throw new TollgateConfigError('limits', 'there are none, so nothing would be limited; add one');
+}

@@ -1,0 +1,336 @@
+import type { Rule } from './algorithm.ts';
+import { ConcurrencyRule } from './algorithms/concurrency.ts';
+import { ruleOf } from './algorithms/index.ts';
+import { type BookedCharge, checkCost } from './decision.ts';
+import { show, TollgateArgumentError, TollgateConfigError } from './errors.ts';
+import { canonicalKey } from './key.ts';
+import { parsePolicy, type Policy, type PolicyInput, unknownOption } from './policy.ts';
+
+/** How a limit answers when its store cannot be asked. */
+export type WhenStoreFails = 'local' | 'allow' | 'deny' | { readonly local: { readonly share: number } };
+
+/** A named rule: a policy, what a request costs, and how it behaves. */
+export interface LimitOptions {
+  /** `[A-Za-z][A-Za-z0-9_-]{0,63}`, unique whatever the case: the namespace of its keys in the store. */
+  readonly name: string;
+  /** May be left out when every call brings one in `policies`. */
+  readonly policy?: PolicyInput;
+  /** Units a request costs; a whole number of 0 or more. */
+  readonly cost?: number;
+  /** Default `"local"`. */
+  readonly whenStoreFails?: WhenStoreFails;
+  /** `"shadow"` reports and never refuses; default `"enforce"`. */
+  readonly mode?: 'enforce' | 'shadow';
+}
+
+/** Limit name to key. A limit whose key is undefined or missing does not apply. */
+export type Keys = Readonly<Record<string, string | undefined>>;
+
+/** One number for all limits that have no cost of their own, or a cost by limit name. */
+export type Cost = number | Readonly<Record<string, number>>;
+
+export interface CallOptions {
+  /** Default 1. A number never applies to concurrency limits, which take one slot. */
+  readonly cost?: Cost;
+  /** One of the limiter's priorities; default `"normal"` where that is one, else the lowest. */
+  readonly priority?: string;
+  /** A policy by limit name for this call, such as the caller's plan. */
+  readonly policies?: Readonly<Record<string, PolicyInput>>;
+}
+
+/** A limit made ready. */
+export interface Limit {
+  readonly name: string;
+  readonly cost: number | undefined;
+  readonly shadow: boolean;
+  readonly whenStoreFails: WhenStoreFails;
+  /** The rule of the fixed policy, by priority; undefined when every call brings a policy. */
+  rules: Rules | undefined;
+}
+
+/** A policy's rule for each priority; one and the same where priorities make no difference. */
+interface Rules {
+  readonly policy: Policy;
+  readonly byPriority: ReadonlyMap<string, Rule>;
+  readonly rule: Rule;
+}
+
+export const DEFAULT_PRIORITIES: readonly string[] = ['critical', 'normal', 'sheddable'];
+const MOST_LIMITS = 16;
+const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
+const OPTIONS = ['name', 'policy', 'cost', 'whenStoreFails', 'mode'] as const;
+const CALL_OPTIONS: ReadonlySet<string> = new Set(['cost', 'priority', 'policies']);
+const FOREIGN_OPTIONS: Readonly<Record<string, readonly string[]>> = {
+  max: ['policy'],
+  limit: ['policy'],
+  points: ['policy'],
+  windowMs: ['policy'],
+  timeWindow: ['policy'],
+  window: ['policy'],
+  duration: ['policy'],
+  keyGenerator: ['by'],
+  key: ['by'],
+  keyPrefix: ['name'],
+  id: ['name'],
+  weight: ['cost'],
+  skipOnError: ['whenStoreFails'],
+  passOnStoreError: ['whenStoreFails'],
+  dryRun: ['mode'],
+  whitelist: ['allowList'],
+  blacklist: ['denyList'],
+};
+
+/** Throws for the first option that is not known, naming ours where another library's was meant. */
+export function refuseUnknown(value: object, known: readonly string[], path: string): void {
+  for (const option of Object.keys(value)) {
+    if (!known.includes(option)) {
+      throw new TollgateConfigError(
+        path === '' ? option : `${path}.${option}`,
+        unknownOption(option, known, FOREIGN_OPTIONS),
+      );
+    }
+  }
+}
+
+function parseWhenStoreFails(value: unknown, path: string): WhenStoreFails {
+  if (value === undefined) return 'local';
+  if (value === 'local' || value === 'allow' || value === 'deny') return value;
+  const share = (value as { local?: { share?: unknown } } | null)?.local?.share;
+  if (typeof share === 'number' && share > 0 && share <= 1) return { local: { share } };
+  throw new TollgateConfigError(
+    path,
+    `expected "local", "allow", "deny" or { local: { share } } with a share above 0 and up to 1, got ${show(value)}`,
+  );
+}
+
+/** Validates the limits of a limiter and makes them ready. */
+export class Limits {
+  readonly all: readonly Limit[];
+  private readonly byName: ReadonlyMap<string, Limit>;
+  private readonly priorities: readonly string[];
+  private readonly defaultPriority: string;
+  /** Rules of policies that calls bring, as long as somebody holds the policy. */
+  private readonly brought = new WeakMap<object, Rules>();
+
+  constructor(options: readonly LimitOptions[], priorities: readonly string[], path: string) {
+    this.priorities = parsePriorities(priorities);
+    this.defaultPriority = priorities.includes('normal')
+      ? 'normal'
+      : (priorities[priorities.length - 1] as string);
+    if (!Array.isArray(options)) {
+      throw new TollgateConfigError(path, `expected an array of limits, got ${show(options)}`);
+    }
+    if (options.length > MOST_LIMITS) {
+      throw new TollgateConfigError(path, `expected at most ${MOST_LIMITS} limits, got ${options.length}`);
+    }
+    this.all = options.map((limit, index) => this.parse(limit, `${path}[${index}]`));
+    const taken = new Map<string, string>();
+    for (const [index, { name }] of this.all.entries()) {
+      const other = taken.get(name.toLowerCase());
+      if (other !== undefined) {
+        throw new TollgateConfigError(
+          `${path}[${index}].name`,
+          `${show(name)} is taken by ${show(other)}; names must differ in more than case`,
+        );
+      }
+      taken.set(name.toLowerCase(), name);
+    }
+    this.byName = new Map(this.all.map((limit) => [limit.name, limit]));
+  }
+
+  get(name: string): Limit {
+    const limit = this.byName.get(name);
+    if (limit === undefined) {
+      throw new TollgateArgumentError(
+        `There is no limit ${show(name)}; there are ${[...this.byName.keys()].join(', ')}.`,
+      );
+    }
+    return limit;
+  }
+
+  /** The charges of a call, in the limits' order. */
+  charges(keys: Keys, options: CallOptions | undefined): BookedCharge[] {
+    this.checkNames(keys);
+    if (options !== undefined) this.checkOptions(options);
+    const priority = options?.priority ?? this.defaultPriority;
+    if (!this.priorities.includes(priority)) {
+      throw new TollgateArgumentError(
+        `There is no priority ${show(priority)}; there are ${this.priorities.join(', ')}.`,
+      );
+    }
+    const cost = options?.cost;
+    const charges: BookedCharge[] = [];
+    for (const limit of this.all) {
+      const key = Object.hasOwn(keys, limit.name) ? keys[limit.name] : undefined;
+      if (key === undefined) continue;
+      const rules = this.rulesFor(limit, options?.policies);
+      const rule = rules.byPriority.get(priority) ?? rules.rule;
+      const named = typeof cost === 'object' && Object.hasOwn(cost, limit.name) ? cost[limit.name] : undefined;
+      const own = named ?? limit.cost;
+      charges.push({
+        name: limit.name,
+        key: canonicalKey(key, limit.name),
+        rule,
+        cost: rule.holdsSlots
+          ? slotCost(own, limit.name)
+          : checkCost(own ?? (typeof cost === 'number' ? cost : 1), `The cost of ${limit.name}`),
+        shadow: limit.shadow,
+        costNamed: own !== undefined,
+      });
+    }
+    return charges;
+  }
+
+  /** The names and keys of a call, in the limits' order. */
+  keysOf(keys: Keys): { name: string; key: string }[] {
+    this.checkNames(keys);
+    return this.all.flatMap(({ name }) => {
+      const key = Object.hasOwn(keys, name) ? keys[name] : undefined;
+      return key === undefined ? [] : [{ name, key: canonicalKey(key, name) }];
+    });
+  }
+
+  /** Replaces a limit's fixed policy. */
+  update(name: string, input: PolicyInput): void {
+    const limit = this.get(name);
+    const policy = parsePolicy(input, 'policy');
+    this.checkFixedCost(limit.cost, policy, 'policy');
+    limit.rules = this.prepare(policy, 'policy');
+  }
+
+  private parse(input: LimitOptions, path: string): Limit {
+    if (typeof input !== 'object' || input === null) {
+      throw new TollgateConfigError(path, `expected a limit, got ${show(input)}`);
+    }
+    refuseUnknown(input, OPTIONS, path);
+    const { name, cost, mode = 'enforce' } = input;
+    if (typeof name !== 'string' || !NAME.test(name)) {
+      throw new TollgateConfigError(
+        `${path}.name`,
+        `expected a letter and up to 63 letters, digits, "_" or "-", got ${show(name)}`,
+      );
+    }
+    if (mode !== 'enforce' && mode !== 'shadow') {
+      throw new TollgateConfigError(`${path}.mode`, `expected "enforce" or "shadow", got ${show(mode)}`);
+    }
+    if (cost !== undefined && !(Number.isSafeInteger(cost) && cost >= 0)) {
+      throw new TollgateConfigError(
+        `${path}.cost`,
+        `expected a whole number of 0 or more, got ${show(cost)}`,
+      );
+    }
+    const policy =
+      input.policy === undefined ? undefined : parsePolicy(input.policy, `${path}.policy`);
+    if (policy !== undefined) this.checkFixedCost(cost, policy, `${path}.cost`);
+    return {
+      name,
+      cost,
+      shadow: mode === 'shadow',
+      whenStoreFails: parseWhenStoreFails(input.whenStoreFails, `${path}.whenStoreFails`),
+      rules: policy && this.prepare(policy, `${path}.policy`),
+    };
+  }
+
+  private checkFixedCost(cost: number | undefined, policy: Policy, path: string): void {
+    if (cost === undefined) return;
+    if (policy.algorithm === 'concurrency' && cost > 1) {
+      throw new TollgateConfigError(path, 'a concurrency limit takes one slot; leave the cost out');
+    }
+    const quota = 'capacity' in policy ? policy.capacity : policy.limit;
+    if (quota !== 0 && cost > quota) {
+      throw new TollgateConfigError(
+        path,
+        `a cost of ${cost} can never be admitted by a quota of ${quota}; lower the cost or raise the quota`,
+      );
+    }
+  }
+
+  private prepare(policy: Policy, path: string): Rules {
+    const byPriority = new Map<string, Rule>();
+    if (policy.algorithm === 'concurrency' && policy.reserved !== undefined) {
+      for (const priority of Object.keys(policy.reserved)) {
+        if (!this.priorities.includes(priority)) {
+          throw new TollgateConfigError(
+            `${path}.reserved.${priority}`,
+            `there is no such priority; there are ${this.priorities.join(', ')}`,
+          );
+        }
+      }
+      let kept = 0;
+      for (const priority of this.priorities) {
+        byPriority.set(priority, new ConcurrencyRule(policy, kept));
+        const share = Object.hasOwn(policy.reserved, priority) ? (policy.reserved[priority] ?? 0) : 0;
+        // Less a hair, so that 0.07 of 100, which is 7.000000000000001, is 7.
+        kept += Math.ceil(share * policy.limit - 1e-9);
+      }
+    }
+    return { policy, byPriority, rule: ruleOf(policy) };
+  }
+
+  private rulesFor(limit: Limit, policies: CallOptions['policies']): Rules {
+    const input =
+      policies !== undefined && Object.hasOwn(policies, limit.name) ? policies[limit.name] : undefined;
+    if (input !== undefined) return this.rulesOf(input, limit.name);
+    if (limit.rules === undefined) {
+      throw new TollgateArgumentError(
+        `The limit ${limit.name} has no fixed policy; bring one in policies: { ${limit.name}: … }.`,
+      );
+    }
+    return limit.rules;
+  }
+
+  private rulesOf(input: PolicyInput, name: string): Rules {
+    const known = this.brought.get(input);
+    if (known !== undefined) return known;
+    const policy = parsePolicy(input, `policies.${name}`);
+    const rules = this.brought.get(policy) ?? this.prepare(policy, `policies.${name}`);
+    this.brought.set(policy, rules);
+    return rules;
+  }
+
+  private checkNames(keys: Keys): void {
+    if (typeof keys !== 'object' || keys === null) {
+      throw new TollgateArgumentError(
+        `The keys must be an object from limit name to key, got ${show(keys)}.`,
+      );
+    }
+    for (const name in keys) {
+      if (Object.hasOwn(keys, name) && !this.byName.has(name)) this.get(name);
+    }
+  }
+
+  private checkOptions({ cost, policies, ...rest }: CallOptions): void {
+    for (const option of Object.keys(rest)) {
+      if (!CALL_OPTIONS.has(option)) {
+        throw new TollgateArgumentError(
+          `There is no option ${show(option)}; there are ${[...CALL_OPTIONS].join(', ')}.`,
+        );
+      }
+    }
+    if (typeof cost === 'object' && cost !== null) this.checkNames(cost as unknown as Keys);
+    else if (cost !== undefined) checkCost(cost, 'The cost');
+    if (policies !== undefined) this.checkNames(policies as unknown as Keys);
+  }
+}
+
+function parsePriorities(priorities: readonly string[]): readonly string[] {
+  if (
+    Array.isArray(priorities) &&
+    priorities.length > 0 &&
+    priorities.every((priority) => typeof priority === 'string' && priority !== '') &&
+    new Set(priorities).size === priorities.length
+  ) {
+    return priorities;
+  }
+  throw new TollgateConfigError(
+    'priorities',
+    `expected different names, highest first, got ${show(priorities)}`,
+  );
+}
+
+function slotCost(cost: number | undefined, name: string): number {
+  if (cost === undefined || cost === 0 || cost === 1) return cost ?? 1;
+  throw new TollgateArgumentError(
+    `The concurrency limit ${name} takes one slot; its cost is 1 (or 0 to take none), got ${show(cost)}.`,
+  );
+}

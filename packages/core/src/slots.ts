@@ -1,0 +1,51 @@
+import type { Charge, Correction } from './store.ts';
+
+/** A slot is renewed this often within its timeout, so that one late renewal loses nothing. */
+const RENEWALS = 3;
+
+/**
+ * The concurrency slots this process holds. While there are any, one timer renews them, so that a long request keeps
+ * its slot; it does not keep the process alive.
+ */
+export class HeldSlots {
+  private readonly held = new Map<Charge, Correction>();
+  private readonly renew: (held: readonly Correction[]) => void;
+  private timer: NodeJS.Timeout | undefined;
+  private everyMs = Infinity;
+
+  constructor(renew: (held: readonly Correction[]) => void) {
+    this.renew = renew;
+  }
+
+  add(slots: readonly Correction[]): void {
+    for (const slot of slots) {
+      this.held.set(slot.charge, slot);
+      const { policy } = slot.charge.rule;
+      if (policy.algorithm !== 'concurrency') continue;
+      const everyMs = Math.max(1, policy.slotTimeout / RENEWALS);
+      if (everyMs < this.everyMs) this.start(everyMs);
+    }
+  }
+
+  delete(slots: readonly Correction[]): void {
+    for (const { charge } of slots) this.held.delete(charge);
+    if (this.held.size === 0) this.stop();
+  }
+
+  all(): Correction[] {
+    return [...this.held.values()];
+  }
+
+  private start(everyMs: number): void {
+    this.stop();
+    this.everyMs = everyMs;
+    this.timer = setInterval(() => this.renew(this.all()), everyMs);
+    this.timer.unref();
+  }
+
+  private stop(): void {
+    clearInterval(this.timer);
+    this.timer = undefined;
+    this.everyMs = Infinity;
+  }
+}

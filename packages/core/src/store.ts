@@ -1,0 +1,64 @@
+import type { Receipt, Rule } from './algorithm.ts';
+import type { MaybePromise, Verdict } from './decision.ts';
+
+/** One limit's key, policy and cost, as handed to a store. */
+export interface Charge {
+  /** The limit's name: the namespace of its keys. */
+  readonly name: string;
+  readonly key: string;
+  readonly rule: Rule;
+  /** Units, a whole number of 0 or more. */
+  readonly cost: number;
+  /** Charged only when the request is admitted, and never a reason to refuse it. */
+  readonly shadow: boolean;
+}
+
+/**
+ * - consume: all charges or none
+ * - peek: the same answer, nothing charged
+ * - charge: unconditional, into debt where the algorithm knows debt
+ */
+export type Mode = 'consume' | 'peek' | 'charge';
+
+/** What a store answers: a verdict per charge, in their order. Mutable so that a store may fill it in place. */
+export interface Answer {
+  /** The store's time, in integer microseconds since the epoch. */
+  at: number;
+  /** How long to hold an admitted request, in microseconds. */
+  delay: number;
+  verdicts: Verdict[];
+  /** What each charge left behind, for `correct`; undefined where nothing was charged. */
+  receipts: (Receipt | undefined)[];
+}
+
+/** A change to what one charge left behind: units given back (negative) or charged on top (positive). */
+export interface Correction {
+  readonly charge: Charge;
+  readonly receipt: Receipt;
+  readonly units: number;
+}
+
+/**
+ * Where state lives and charges are made atomically. A store knows how to apply a rule to what it remembers of a key
+ * (read the state, roll, ask, add, write), and no algorithm by name.
+ *
+ * A store that answers with values, not promises, gives a limiter that answers synchronously.
+ */
+export interface Store<Async extends boolean = boolean> {
+  /** Whether calls answer with promises. */
+  readonly async: Async;
+  /** Decides all charges as one: nothing is kept of any when one that is not shadow refuses. */
+  decide(charges: readonly Charge[], mode: Mode): Answered<Async, Answer>;
+  /** Settles: each correction takes or adds units of one charge. */
+  correct(corrections: readonly Correction[]): Answered<Async, void>;
+  /** Takes units off what the keys owe, never below nothing; creates no key. */
+  refund(charges: readonly Charge[]): Answered<Async, void>;
+  /** Renews the slots of charges for another slot timeout. Returns which are still held. */
+  renew(corrections: readonly Correction[]): Answered<Async, boolean[]>;
+  /** Forgets keys. */
+  reset(charges: readonly Pick<Charge, 'name' | 'key'>[]): Answered<Async, void>;
+  /** Frees what the store itself opened. Called when the last limiter on the store closes. */
+  close(): MaybePromise<void>;
+}
+
+export type Answered<Async extends boolean, T> = Async extends true ? Promise<T> : T;

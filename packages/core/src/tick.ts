@@ -1,0 +1,53 @@
+/**
+ * Exact time. Every decision is made in integers below 2^53, counted in the finest tick at which all of a
+ * policy's products fit. Times are microseconds outside the tick arithmetic.
+ */
+export const LARGEST: number = Number.MAX_SAFE_INTEGER;
+
+const TICKS = [1, 1_000, 1_000_000] as const;
+
+/** The farthest a state may lie ahead, 142 years, so that a clock reading plus a wait stays exact. */
+const HORIZON_US = 2 ** 52;
+
+function gcd(a: number, b: number): number {
+  while (b !== 0) [a, b] = [b, a % b];
+  return a;
+}
+
+/** A rate as a fraction in lowest terms: every tick gives back `drain / unit` of a unit. */
+export interface DrainRate {
+  /** Microseconds in a tick. */
+  readonly tick: number;
+  readonly drain: number;
+  readonly unit: number;
+  /** The largest debt, in 1/unit, with which a quota can still be added exactly. */
+  readonly mostDebt: number;
+}
+
+/**
+ * The exact form of `rate` units per `perUs` microseconds for a bucket of `capacity` units,
+ * or undefined when it fits at no tick: 2 · capacity · unit + drain must stay below 2^53.
+ */
+export function drainRate(capacity: number, rate: number, perUs: number): DrainRate | undefined {
+  for (const tick of TICKS) {
+    if (rate * tick > LARGEST) return undefined;
+    const divisor = gcd(rate * tick, perUs);
+    const drain = (rate * tick) / divisor;
+    const unit = perUs / divisor;
+    const mostDebt = Math.min(
+      LARGEST - capacity * unit,
+      drain * Math.floor(HORIZON_US / tick),
+    );
+    if (2 * capacity * unit + drain <= LARGEST && capacity * unit <= mostDebt) {
+      return { tick, drain, unit, mostDebt };
+    }
+  }
+  return undefined;
+}
+
+/**
+ * The finest tick that divides a window and at which limit · window stays below 2^53, or undefined.
+ */
+export function windowTick(limit: number, windowUs: number): number | undefined {
+  return TICKS.find((tick) => windowUs % tick === 0 && limit * (windowUs / tick) <= LARGEST);
+}

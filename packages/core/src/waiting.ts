@@ -1,0 +1,174 @@
+import type { Decision, MaybePromise } from './decision.ts';
+
+/** A wait that ended without admission: it could not be in time. */
+export class TollgateWaitError extends Error {
+  override readonly name = 'TollgateWaitError';
+  readonly code = 'TOLLGATE_WAIT';
+  /** The refusal that ended the wait. */
+  readonly decision: Decision | undefined;
+
+  constructor(message: string, decision: Decision | undefined) {
+    super(message);
+    this.decision = decision;
+  }
+}
+
+export interface Ticket {
+  /** The lines to stand in: one for each limit and key. */
+  readonly lines: readonly string[];
+  /** How long to wait at most, in milliseconds. */
+  readonly maxWaitMs: number;
+  readonly signal: AbortSignal | undefined;
+  attempt(): MaybePromise<Decision>;
+  peek(): MaybePromise<Decision>;
+  /** Gives back an admission that came too late. */
+  cancel(decision: Decision): MaybePromise<void>;
+}
+
+interface Waiter extends Ticket {
+  readonly deadline: number;
+  trying: boolean;
+  timer: NodeJS.Timeout | undefined;
+  admit(decision: Decision): void;
+  fail(error: unknown): void;
+}
+
+/** setTimeout takes 31 bits; a longer sleep is taken in parts. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * Those who wait to be admitted, in order of arrival for each key: only the first in line asks, so that nobody
+ * overtakes and a hundred waiters ask no more than one.
+ */
+export class WaitingLines {
+  private readonly lines = new Map<string, Waiter[]>();
+
+  /** Waits for admission. Rejects when aborted, when closed, or as soon as it cannot be in time. */
+  join(ticket: Ticket): Promise<Decision> {
+    return new Promise((resolve, reject) => {
+      const { signal } = ticket;
+      const leave = (): void => {
+        clearTimeout(waiter.timer);
+        clearTimeout(expiry);
+        signal?.removeEventListener('abort', onAbort);
+        this.leave(waiter);
+      };
+      const waiter: Waiter = {
+        ...ticket,
+        deadline: performance.now() + ticket.maxWaitMs,
+        trying: false,
+        timer: undefined,
+        admit: (decision) => {
+          leave();
+          resolve(decision);
+        },
+        fail: (error) => {
+          leave();
+          reject(error);
+        },
+      };
+      const onAbort = (): void => waiter.fail(signal?.reason);
+      let expiry: NodeJS.Timeout | undefined;
+      if (signal?.aborted) return reject(signal.reason);
+      signal?.addEventListener('abort', onAbort, { once: true });
+      for (const name of ticket.lines) {
+        const line = this.lines.get(name);
+        if (line === undefined) this.lines.set(name, [waiter]);
+        else line.push(waiter);
+      }
+      if (this.isFirst(waiter)) return void this.ask(waiter);
+      // Those ahead may take until the deadline; what cannot be in time even alone is refused at once.
+      if (ticket.maxWaitMs <= LONGEST_TIMER_MS) {
+        expiry = setTimeout(() => waiter.fail(tooLate(ticket.maxWaitMs, undefined)), ticket.maxWaitMs);
+      }
+      void this.screen(waiter);
+    });
+  }
+
+  /** Lets those at the front ask again, since something was given back. */
+  nudge(): void {
+    for (const [first] of [...this.lines.values()]) {
+      if (first !== undefined && this.isFirst(first)) {
+        clearTimeout(first.timer);
+        void this.ask(first);
+      }
+    }
+  }
+
+  /** Ends every wait. */
+  close(error: Error): void {
+    for (const line of [...this.lines.values()]) for (const waiter of [...line]) waiter.fail(error);
+  }
+
+  private isFirst(waiter: Waiter): boolean {
+    return waiter.lines.every((name) => this.lines.get(name)?.[0] === waiter);
+  }
+
+  private isWaiting(waiter: Waiter): boolean {
+    return waiter.lines.every((name) => this.lines.get(name)?.includes(waiter) === true);
+  }
+
+  private async screen(waiter: Waiter): Promise<void> {
+    try {
+      const decision = await waiter.peek();
+      const late = decision.retryAfterMs > waiter.maxWaitMs;
+      if (late && this.isWaiting(waiter)) waiter.fail(tooLate(waiter.maxWaitMs, decision));
+    } catch (error) {
+      waiter.fail(error);
+    }
+  }
+
+  private async ask(waiter: Waiter): Promise<void> {
+    if (waiter.trying) return;
+    waiter.trying = true;
+    try {
+      const decision = await waiter.attempt();
+      const leftMs = waiter.deadline - performance.now();
+      if (!this.isWaiting(waiter)) {
+        // Aborted while the store was asked.
+        await waiter.cancel(decision);
+      } else if (decision.allowed && decision.delayMs <= leftMs) {
+        this.sleep(waiter, decision.delayMs, () => waiter.admit(decision));
+      } else if (decision.allowed) {
+        await waiter.cancel(decision);
+        waiter.fail(tooLate(waiter.maxWaitMs, decision));
+      } else if (decision.retryAfterMs > leftMs) {
+        waiter.fail(tooLate(waiter.maxWaitMs, decision));
+      } else {
+        this.sleep(waiter, decision.retryAfterMs, () => void this.ask(waiter));
+      }
+    } catch (error) {
+      waiter.fail(error);
+    } finally {
+      waiter.trying = false;
+    }
+  }
+
+  /** A timer may fire up to a millisecond early, hence the one on top. */
+  private sleep(waiter: Waiter, ms: number, then: () => void): void {
+    if (ms <= 0) return then();
+    const part = Math.min(Math.ceil(ms) + 1, LONGEST_TIMER_MS);
+    waiter.timer = setTimeout(() => this.sleep(waiter, ms - part, then), part);
+  }
+
+  private leave(waiter: Waiter): void {
+    const next = new Set<Waiter>();
+    for (const name of waiter.lines) {
+      const line = this.lines.get(name) ?? [];
+      const place = line.indexOf(waiter);
+      if (place !== -1) line.splice(place, 1);
+      if (line.length === 0) this.lines.delete(name);
+      else if (place === 0) next.add(line[0] as Waiter);
+    }
+    for (const first of next) if (this.isFirst(first)) void this.ask(first);
+  }
+}
+
+function tooLate(maxWaitMs: number, decision: Decision | undefined): TollgateWaitError {
+  return new TollgateWaitError(
+    decision?.retryAfterMs === Infinity
+      ? 'This cost can never be admitted; lower the cost or raise the quota.'
+      : `Cannot be admitted within ${maxWaitMs} ms.`,
+    decision,
+  );
+}

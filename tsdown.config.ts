@@ -1,0 +1,14 @@
+import { defineConfig } from 'tsdown';
+
+export default defineConfig({
+  workspace: 'packages/*',
+  entry: 'src/{index,testing}.ts',
+  format: ['esm', 'cjs'],
+  platform: 'node',
+  target: 'node20',
+  dts: true,
+  sourcemap: true,
+  outputOptions: { exports: 'named' },
+  publint: { strict: true },
+  attw: { profile: 'node16', level: 'error' },
+});
