@@ -55,12 +55,5 @@ export interface Rule {
   giveBack(state: State, units: number, now: number, receipt: Receipt): void;
 }
 
-/** How long until one more unit is available than now; 0 when the key is whole. */
-export function nextAfter(rule: Rule, state: State, now: number): number {
-  return rule.resetAfter(state, now) === 0
-    ? 0
-    : rule.wait(state, rule.remaining(state, now) + 1, now);
-}
-
 /** The most a window counts, its cap of debt. */
 export const MOST_UNITS: number = 2 ** 52;

@@ -1,16 +1,9 @@
-import type { Receipt } from './algorithm.ts';
 import { show, TollgateArgumentError } from './errors.ts';
 import type { Policy } from './policy.ts';
-import type { Answer, Charge, Correction } from './store.ts';
+import type { Answer, Charge, Correction, Store } from './store.ts';
 
 /** Why a request was admitted or refused; the gravest of its verdicts' reasons. */
-export type Reason =
-  | 'ok'
-  | 'limited'
-  | 'overloaded'
-  | 'banned'
-  | 'denied'
-  | 'store-unavailable';
+export type Reason = 'ok' | 'limited' | 'overloaded' | 'banned' | 'denied' | 'store-unavailable';
 
 /** Where an answer came from, from the most exact to the least. */
 export type Source = 'store' | 'lease' | 'fallback' | 'none';
@@ -51,29 +44,20 @@ export interface Verdict {
   readonly retryAfterMs: number;
 }
 
+/** Where charges were booked, and what is done about them later. No call rejects because of the store. */
+export interface Ledger {
+  readonly store: Store;
+  correct(corrections: readonly Correction[]): MaybePromise<void>;
+  release(held: readonly BookedCharge[]): MaybePromise<void>;
+}
+
 /** A charge as a limiter books it. */
 export interface BookedCharge extends Charge {
+  readonly ledger: Ledger;
   /** Whether its cost was given by name, by its limit or by a function, and not by one number for all. */
   readonly costNamed: boolean;
-}
-
-/** Carries out what a decision asks for after it was made. Neither call rejects because of the store. */
-export interface Ledger {
-  correct(corrections: readonly Correction[]): MaybePromise<void>;
-  release(held: readonly Correction[]): MaybePromise<void>;
-}
-
-/** Whether a refusing verdict's wait (or a healthy one's remaining share) paces the client more than another's. */
-function paces(verdict: Verdict, other: Verdict | undefined, refused: boolean): boolean {
-  if (other === undefined) return true;
-  if (refused) return verdict.retryAfterMs > other.retryAfterMs;
-  const less = share(verdict) - share(other);
-  return less < 0 || (less === 0 && verdict.resetAfterMs > other.resetAfterMs);
-}
-
-/** What is left of a verdict's quota, from 0 to 1. */
-export function share({ remaining, limit }: Verdict): number {
-  return limit === 0 ? 0 : remaining / limit;
+  /** Whether it was settled, or its slot released: only the first time counts. */
+  settled: boolean;
 }
 
 /** What all limits of a request say together. Units are costs, durations milliseconds. */
@@ -82,7 +66,10 @@ export class Decision {
   readonly reason: Reason;
   /** One per limit that applied, in the limits' order. */
   readonly verdicts: readonly Verdict[];
-  /** What the client should pace itself by: the refusing verdict with the longest wait, else the least remaining share. */
+  /**
+   * What the client should pace itself by: when refused the refusing verdict with the longest wait, else the one with
+   * the least remaining share.
+   */
   readonly binding: Verdict | undefined;
   /** The binding verdict's quota; Infinity without one. */
   readonly limit: number;
@@ -90,7 +77,7 @@ export class Decision {
   readonly remaining: number;
   /** The binding verdict's reset; 0 without one. */
   readonly resetAfterMs: number;
-  /** Until the same request is admitted: the longest wait of the refusing verdicts, 0 when allowed, Infinity for never. */
+  /** Until the same request is admitted: the longest wait of those that refuse, 0 when allowed, Infinity for never. */
   readonly retryAfterMs: number;
   /** How long to hold an admitted request before serving it. */
   readonly delayMs: number;
@@ -98,25 +85,17 @@ export class Decision {
   readonly atMs: number;
   /** Where the least exact of the verdicts came from. */
   readonly source: Source;
-  readonly #ledger: Ledger;
   readonly #charges: readonly BookedCharge[];
-  readonly #answer: Answer;
   #settled = false;
-  #released = false;
 
-  constructor(answer: Answer, charges: readonly BookedCharge[], ledger: Ledger) {
+  constructor(answer: Answer, charges: readonly BookedCharge[]) {
     const { verdicts } = answer;
-    let reason: Reason = 'ok';
-    let source: Source = verdicts.length === 0 ? 'none' : 'store';
-    let binding: Verdict | undefined;
-    for (const verdict of verdicts) {
-      if (VAGUENESS[verdict.source] > VAGUENESS[source]) source = verdict.source;
-      if (verdict.shadow) continue;
-      if (!verdict.allowed && reason === 'ok') binding = undefined;
-      if (GRAVITY[verdict.reason] > GRAVITY[reason]) reason = verdict.reason;
-      if (verdict.allowed && reason !== 'ok') continue;
-      if (paces(verdict, binding, !verdict.allowed)) binding = verdict;
-    }
+    const binding = bindingOf(verdicts);
+    // The binding verdict of a refusal may be an ordinary one beside a graver one with a shorter wait.
+    const reason =
+      binding === undefined || verdicts.length === 1
+        ? (binding?.reason ?? 'ok')
+        : gravest(verdicts);
     this.allowed = reason === 'ok';
     this.reason = reason;
     this.verdicts = verdicts;
@@ -125,12 +104,30 @@ export class Decision {
     this.remaining = binding === undefined ? Infinity : binding.remaining;
     this.resetAfterMs = binding === undefined ? 0 : binding.resetAfterMs;
     this.retryAfterMs = binding === undefined ? 0 : binding.retryAfterMs;
-    this.delayMs = this.allowed ? answer.delay / 1_000 : 0;
+    this.delayMs = reason === 'ok' ? answer.delay / 1_000 : 0;
     this.atMs = answer.at / 1_000;
-    this.source = source;
-    this.#ledger = ledger;
+    this.source = vaguest(verdicts);
     this.#charges = charges;
-    this.#answer = answer;
+  }
+
+  /** What two decisions on one request say together; of a limit that both charged, the second counts. */
+  static merge(first: Decision, second: Decision): Decision {
+    const isAgain = ({ name }: Verdict): boolean =>
+      first.#charges.some(
+        (charge) =>
+          charge.name === name &&
+          second.#charges.some(
+            (other) => other.name === name && other.ledger.store === charge.ledger.store,
+          ),
+      );
+    return new Decision(
+      {
+        verdicts: [...first.verdicts.filter((verdict) => !isAgain(verdict)), ...second.verdicts],
+        at: Math.round(second.atMs * 1_000),
+        delay: Math.round(Math.max(first.delayMs, second.delayMs) * 1_000),
+      },
+      [...first.#charges, ...second.#charges],
+    );
   }
 
   /**
@@ -142,95 +139,167 @@ export class Decision {
    * limits; the reservation stays.
    */
   settle(actual: number | Readonly<Record<string, number>>): MaybePromise<void> {
-    const corrections: Correction[] = [];
-    for (const [charge, units] of this.#settlement(actual)) {
-      const receipt = this.#receipt(charge);
-      if (units !== charge.cost) {
-        corrections.push({ charge, receipt: receipt ?? [], units: units - charge.cost });
-      }
-    }
+    const settlement = this.#settlement(actual);
     if (this.#settled || !this.allowed) return undefined;
     this.#settled = true;
-    return corrections.length === 0 ? undefined : this.#ledger.correct(corrections);
+    return correct(settlement.flatMap(([name, units]) => this.#corrections(name, units)));
   }
 
   /** Frees the concurrency slots that the request holds. May be called again. */
   release(): MaybePromise<void> {
-    if (this.#released) return undefined;
-    this.#released = true;
-    const held = Decision.slots(this);
-    return held.length === 0 ? undefined : this.#ledger.release(held);
+    const held = this.slots();
+    for (const charge of held) charge.settled = true;
+    return each(held, (ledger, charges) => ledger.release(charges));
   }
 
-  /** Gives the whole charge back, slots excepted. */
+  /** Settles everything to 0 and frees the slots: the request was not served after all. */
   cancel(): MaybePromise<void> {
-    if (this.#settled || !this.allowed) return undefined;
     this.#settled = true;
-    const corrections = this.#charges.flatMap((charge): Correction[] => {
-      const receipt = charge.rule.holdsSlots ? undefined : this.#receipt(charge);
-      return receipt === undefined ? [] : [{ charge, receipt, units: -charge.cost }];
-    });
-    return corrections.length === 0 ? undefined : this.#ledger.correct(corrections);
+    const corrections = this.#charges
+      .filter(({ rule, settled, receipt }) => receipt !== undefined && !settled && !rule.holdsSlots)
+      .map((charge) => ({ charge, units: -charge.cost }));
+    const done = [correct(corrections), this.release()].filter((call) => call !== undefined);
+    return done.length === 0 ? undefined : Promise.all(done).then(() => undefined);
+  }
+
+  /** The charges that hold a slot still. */
+  slots(): readonly BookedCharge[] {
+    return this.#charges.filter(
+      ({ rule, settled, receipt }) => rule.holdsSlots && !settled && receipt !== undefined,
+    );
   }
 
   /** The same decision once its delay is over. It takes the place of this one. */
   served(): Decision {
-    return new Decision({ ...this.#answer, delay: 0 }, this.#charges, this.#ledger);
+    const { verdicts, atMs } = this;
+    return new Decision({ verdicts, at: Math.round(atMs * 1_000), delay: 0 }, this.#charges);
   }
 
-  /** The slots that a decision holds, as the limiter renews them. */
-  static slots(decision: Decision): Correction[] {
-    const held: Correction[] = [];
-    for (const charge of decision.#charges) {
-      const receipt = charge.rule.holdsSlots ? decision.#receipt(charge) : undefined;
-      if (receipt !== undefined) held.push({ charge, receipt, units: -1 });
-    }
-    return held;
-  }
-
-  #receipt(charge: BookedCharge): Receipt | undefined {
-    return this.#answer.receipts[this.#charges.indexOf(charge)];
-  }
-
-  /** Which charge a settlement means, and the units it says. */
-  #settlement(actual: unknown): [BookedCharge, number][] {
+  /** Which limits a settlement means, and the units it says. */
+  #settlement(actual: unknown): [name: string, units: number][] {
     const charged = this.#charges.filter(({ rule }) => !rule.holdsSlots);
+    const names = [...new Set(charged.map(({ name }) => name))];
     if (typeof actual === 'object' && actual !== null) {
       const entries = Object.entries(actual);
-      if (entries.length === 0) {
-        throw new TollgateArgumentError('settle({}) names no limit; the reservation stays.');
+      for (const [name, units] of entries) {
+        checkCost(units, `settle: ${name}`);
+        if (names.includes(name)) continue;
+        throw new TollgateArgumentError(
+          `settle: no charge of ${show(name)} can be settled; there are ${list(names)}.`,
+        );
       }
-      return entries.map(([name, units]) => {
-        const charge = charged.find((candidate) => candidate.name === name);
-        if (charge === undefined) {
-          throw new TollgateArgumentError(
-            `settle: no charge of ${show(name)} can be settled; there are ${namesOf(charged)}.`,
-          );
-        }
-        return [charge, checkCost(units, `settle: the actual cost of ${name}`)];
-      });
+      if (entries.length > 0) return entries as [string, number][];
+      throw new TollgateArgumentError('settle({}) names no limit; the reservation stays.');
     }
-    const units = checkCost(actual, 'settle: the actual cost');
-    const named = charged.filter(({ costNamed }) => costNamed);
-    const [charge, ...others] = charged.length > 1 ? named : charged;
-    if (charge === undefined && charged.length === 0) return [];
-    if (charge === undefined || others.length > 0) {
-      throw new TollgateArgumentError(
-        `settle(${units}) could mean ${namesOf(charged)}; write settle({ name: ${units} }).`,
-      );
+    const units = checkCost(actual, 'settle');
+    if (names.length === 0) return [];
+    const meant =
+      names.length === 1
+        ? names
+        : [...new Set(charged.filter(({ costNamed }) => costNamed).map(({ name }) => name))];
+    const [only] = meant;
+    if (only !== undefined && meant.length === 1) return [[only, units]];
+    throw new TollgateArgumentError(
+      `settle(${units}) could mean ${list(names)}; write settle({ name: ${units} }).`,
+    );
+  }
+
+  /** What brings the charges of a limit, of which a request may have made several, to `units` in all. */
+  #corrections(name: string, units: number): Correction[] {
+    const charges = this.#charges.filter((charge) => charge.name === name && !charge.settled);
+    let excess = charges.reduce((sum, { cost }) => sum + cost, -units);
+    const corrections: Correction[] = [];
+    const [first] = charges;
+    if (first !== undefined && excess < 0) corrections.push({ charge: first, units: -excess });
+    for (let i = charges.length - 1; i >= 0 && excess > 0; i--) {
+      const charge = charges[i] as BookedCharge;
+      const back = Math.min(excess, charge.cost);
+      if (back > 0) corrections.push({ charge, units: -back });
+      excess -= back;
     }
-    return [[charge, units]];
+    for (const charge of charges) charge.settled = true;
+    return corrections;
   }
 }
 
-function namesOf(charges: readonly BookedCharge[]): string {
-  return charges.length === 0 ? 'none' : charges.map(({ name }) => name).join(', ');
+/** Carries out corrections, each where its charge was booked. */
+export function correct(corrections: readonly Correction[]): MaybePromise<void> {
+  for (const { charge } of corrections) (charge as BookedCharge).settled = true;
+  return each(corrections, (ledger, own) => ledger.correct(own));
 }
 
-/** A cost that can be charged: a whole number of 0 or more. */
+/** Calls every ledger with what was booked there. */
+function each<T extends BookedCharge | Correction>(
+  items: readonly T[],
+  call: (ledger: Ledger, own: readonly T[]) => MaybePromise<void>,
+): MaybePromise<void> {
+  if (items.length === 0) return undefined;
+  const ledgerOf = (item: T): Ledger =>
+    'charge' in item ? (item.charge as BookedCharge).ledger : item.ledger;
+  const ledgers = [...new Set(items.map(ledgerOf))];
+  const calls = ledgers.map((ledger) =>
+    call(
+      ledger,
+      items.filter((item) => ledgerOf(item) === ledger),
+    ),
+  );
+  return calls.some((done) => done instanceof Promise)
+    ? Promise.all(calls).then(() => undefined)
+    : undefined;
+}
+
+function list(names: readonly string[]): string {
+  return names.length === 0 ? 'none' : names.join(', ');
+}
+
+function bindingOf(verdicts: readonly Verdict[]): Verdict | undefined {
+  let binding: Verdict | undefined;
+  for (let i = 0; i < verdicts.length; i++) {
+    const verdict = verdicts[i] as Verdict;
+    if (!verdict.shadow && (binding === undefined || paces(verdict, binding))) binding = verdict;
+  }
+  return binding;
+}
+
+/**
+ * Whether a client should pace itself by `verdict` rather than by `other`: by one that refuses first, of those by the
+ * longer wait, else by the lesser share.
+ */
+export function paces(verdict: Verdict, other: Verdict): boolean {
+  if (verdict.allowed !== other.allowed) return other.allowed;
+  if (!verdict.allowed) return verdict.retryAfterMs > other.retryAfterMs;
+  const less = share(verdict) - share(other);
+  return less < 0 || (less === 0 && verdict.resetAfterMs > other.resetAfterMs);
+}
+
+/** What is left of a verdict's quota, from 0 to 1. */
+function share({ remaining, limit }: Verdict): number {
+  return limit === 0 ? 0 : remaining / limit;
+}
+
+function gravest(verdicts: readonly Verdict[]): Reason {
+  let reason: Reason = 'ok';
+  for (const verdict of verdicts) {
+    if (!verdict.shadow && GRAVITY[verdict.reason] > GRAVITY[reason]) reason = verdict.reason;
+  }
+  return reason;
+}
+
+function vaguest(verdicts: readonly Verdict[]): Source {
+  const [first] = verdicts;
+  if (first === undefined) return 'none';
+  let { source } = first;
+  for (let i = 1; i < verdicts.length; i++) {
+    const other = (verdicts[i] as Verdict).source;
+    if (VAGUENESS[other] > VAGUENESS[source]) source = other;
+  }
+  return source;
+}
+
+/** A cost that can be charged: a whole number of 0 or more. `what` names it, or the limit it is for. */
 export function checkCost(value: unknown, what: string): number {
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 0) return value;
   throw new TollgateArgumentError(
-    `${what} must be a whole number of 0 or more, got ${show(value)}`,
+    `${what}: a cost must be a whole number of 0 or more, got ${show(value)}`,
   );
 }

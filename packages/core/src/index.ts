@@ -38,3 +38,4 @@ export {
 export type { Answer, Charge, Correction, Mode, Store } from './store.ts';
 export { type MemoryStore, memoryStore, type MemoryStoreOptions } from './stores/memory.ts';
 export { TollgateWaitError } from './waiting.ts';
+export * from './http.ts';

@@ -5,6 +5,7 @@ const LONGEST_BYTES = 256;
 /** No UTF-16 code unit takes more bytes than this in UTF-8. */
 const BYTES_PER_UNIT = 3;
 const MARK = 'sha256:';
+const PLAIN_UNITS = Math.floor(LONGEST_BYTES / BYTES_PER_UNIT);
 
 /**
  * A key as stores hold it: itself, or a hash where it is longer than 256 bytes in UTF-8. A key that looks like such a
@@ -18,8 +19,7 @@ export function canonicalKey(key: unknown, name: string): string {
       `The key of ${name} must be a non-empty string, or undefined where the limit does not apply; got ${show(key)}.`,
     );
   }
-  const short =
-    key.length * BYTES_PER_UNIT <= LONGEST_BYTES || Buffer.byteLength(key) <= LONGEST_BYTES;
+  const short = key.length <= PLAIN_UNITS || Buffer.byteLength(key) <= LONGEST_BYTES;
   if (short && !key.startsWith(MARK)) return key;
   // UTF-16, since UTF-8 would write every lone surrogate alike.
   return MARK + createHash('sha256').update(Buffer.from(key, 'utf16le')).digest('base64url');

@@ -1,19 +1,26 @@
-import { type BookedCharge, checkCost, Decision, type Ledger, type MaybePromise } from './decision.ts';
+import {
+  type BookedCharge,
+  checkCost,
+  Decision,
+  type Ledger,
+  type MaybePromise,
+} from './decision.ts';
 import { show, TollgateArgumentError, TollgateClosedError, TollgateConfigError } from './errors.ts';
 import {
   type CallOptions,
   type Cost,
   DEFAULT_PRIORITIES,
   type Keys,
+  type Limit,
   type LimitOptions,
   Limits,
   refuseUnknown,
 } from './limits.ts';
 import { consoleLogger, type Logger } from './logger.ts';
 import type { PolicyInput } from './policy.ts';
-import { enter } from './registry.ts';
+import { Tenant } from './registry.ts';
 import { HeldSlots } from './slots.ts';
-import type { Answer, Charge, Correction, Mode, Store } from './store.ts';
+import type { Answer, Charge, Mode, Store } from './store.ts';
 import { type MemoryStore, memoryStore } from './stores/memory.ts';
 import { WaitingLines } from './waiting.ts';
 
@@ -57,42 +64,54 @@ function then<T, U>(value: MaybePromise<T>, use: (value: T) => MaybePromise<U>):
  */
 export class Limiter<S extends Store = Store> {
   readonly store: S;
-  private readonly limits: Limits;
+  /** For gates, which make their charges themselves. */
+  readonly limits: Limits;
   private readonly logger: Logger;
   private readonly onDecision: LimiterOptions['onDecision'];
   private readonly onStoreError: LimiterOptions['onStoreError'];
-  private readonly leaveStore: () => boolean;
-  private readonly ledger: Ledger;
+  private readonly tenant: Tenant;
   private readonly slots: HeldSlots;
   private readonly waiting = new WaitingLines();
   private closing: MaybePromise<void> | undefined;
   private closed = false;
 
-  constructor(options: LimiterOptions<S>, path = '') {
+  constructor(options: LimiterOptions<S>) {
     if (typeof options !== 'object' || options === null) {
-      throw new TollgateConfigError(path, `expected the limiter's options, got ${show(options)}`);
+      throw new TollgateConfigError('', `expected the limiter's options, got ${show(options)}`);
     }
-    refuseUnknown(options, OPTIONS, path);
+    refuseUnknown(options, OPTIONS, '');
     const { limits, priorities = DEFAULT_PRIORITIES, logger = consoleLogger } = options;
     // Without a store S is MemoryStore, which the type of createLimiter() says.
     this.store = options.store ?? (memoryStore() as unknown as S);
     if (typeof (this.store as Partial<Store>).decide !== 'function') {
-      throw new TollgateConfigError('store', `expected a store, such as memoryStore(), got ${show(this.store)}`);
+      throw new TollgateConfigError(
+        'store',
+        `expected a store, such as memoryStore(), got ${show(this.store)}`,
+      );
     }
-    this.limits = new Limits(limits, priorities, 'limits');
-    this.logger = logger;
-    this.onDecision = options.onDecision;
-    this.onStoreError = options.onStoreError;
-    this.leaveStore = enter(
-      this.store,
-      this.limits.all.map(({ name, rules }) => ({ name, policy: rules?.policy })),
-      'limits',
-    );
-    this.ledger = {
+    const ledger: Ledger = {
+      store: this.store,
       correct: (corrections) => this.quietly(() => this.store.correct(corrections)),
       release: (held) => this.free(held),
     };
+    this.tenant = new Tenant(this.store);
+    this.limits = new Limits(priorities, ledger);
+    if (!Array.isArray(limits)) {
+      throw new TollgateConfigError('limits', `expected an array of limits, got ${show(limits)}`);
+    }
+    for (const [index, limit] of limits.entries()) this.add(limit, `limits[${index}]`);
+    this.logger = logger;
+    this.onDecision = options.onDecision;
+    this.onStoreError = options.onStoreError;
     this.slots = new HeldSlots((held) => this.renew(held));
+  }
+
+  /** Adds a limit, as a gate does for those of a route. */
+  add(options: LimitOptions, path: string): Limit {
+    const limit = this.limits.add(options, path);
+    if (limit.rules !== undefined)
+      this.tenant.add(limit.name, limit.rules.policy, `${path}.policy`);
+    return limit;
   }
 
   /**
@@ -129,7 +148,7 @@ export class Limiter<S extends Store = Store> {
         signal,
         attempt: () => this.decide(charges, 'consume', false),
         peek: () => this.decide(charges, 'peek', false),
-        cancel: (decision) => this.cancel(decision),
+        cancel: (decision) => (decision.allowed ? decision.cancel() : undefined),
       })
       .then((decision) => {
         const served = decision.delayMs === 0 ? decision : decision.served();
@@ -180,30 +199,25 @@ export class Limiter<S extends Store = Store> {
       this.closed = true;
       this.waiting.close(new TollgateClosedError());
       this.closing = then(this.free(this.slots.all()), () =>
-        this.leaveStore() ? this.quietly(() => this.store.close()) : undefined,
+        this.tenant.leave() ? this.quietly(() => this.store.close()) : undefined,
       );
     }
     return this.closing as Reply<S, void>;
   }
 
-  private decide(charges: readonly BookedCharge[], mode: Mode, notify: boolean): Reply<S, Decision> {
+  /** Decides charges that are made already. */
+  decide(charges: readonly BookedCharge[], mode: Mode, notify: boolean): Reply<S, Decision> {
     if (this.closed) return this.refuseClosed();
     const answer = this.store.decide(charges, mode) as MaybePromise<Answer>;
-    const decision =
-      answer instanceof Promise
-        ? answer.then((late) => this.decided(late, charges, notify))
-        : this.decided(answer, charges, notify);
+    const decision = this.store.async
+      ? (answer as Promise<Answer>).then((late) => this.decided(late, charges, notify))
+      : this.decided(answer as Answer, charges, notify);
     return decision as Reply<S, Decision>;
   }
 
   private decided(answer: Answer, charges: readonly BookedCharge[], notify: boolean): Decision {
-    const decision = new Decision(answer, charges, this.ledger);
-    for (const { rule } of charges) {
-      if (rule.holdsSlots) {
-        this.slots.add(Decision.slots(decision));
-        break;
-      }
-    }
+    const decision = new Decision(answer, charges);
+    if (this.limits.holdSlots) this.slots.add(decision.slots());
     if (notify) this.notify(decision);
     return decision;
   }
@@ -226,19 +240,13 @@ export class Limiter<S extends Store = Store> {
     );
   }
 
-  /** Gives back an admission in full. */
-  private cancel(decision: Decision): MaybePromise<void> {
-    if (!decision.allowed) return undefined;
-    return then(decision.cancel(), () => decision.release());
-  }
-
-  private free(held: readonly Correction[]): MaybePromise<void> {
+  private free(held: readonly Charge[]): MaybePromise<void> {
     this.slots.delete(held);
     if (held.length === 0) return undefined;
-    return this.quietly(() => this.store.correct(held));
+    return this.quietly(() => this.store.correct(held.map((charge) => ({ charge, units: -1 }))));
   }
 
-  private renew(held: readonly Correction[]): void {
+  private renew(held: readonly Charge[]): void {
     void then(
       this.quietly(() => this.store.renew(held) as MaybePromise<boolean[]>),
       (kept) => this.slots.delete(held.filter((_, index) => kept?.[index] === false)),
@@ -283,7 +291,9 @@ export class Limiter<S extends Store = Store> {
  *
  * @throws TollgateConfigError with the path of the option at fault and the mend.
  */
-export function createLimiter<S extends Store = MemoryStore>(options: LimiterOptions<S>): Limiter<S> {
+export function createLimiter<S extends Store = MemoryStore>(
+  options: LimiterOptions<S>,
+): Limiter<S> {
   const limiter = new Limiter(options);
   if (options.limits.length > 0) return limiter;
   throw new TollgateConfigError('limits', 'there are none, so nothing would be limited; add one');

@@ -1,13 +1,17 @@
 import type { Rule } from './algorithm.ts';
 import { ConcurrencyRule } from './algorithms/concurrency.ts';
 import { ruleOf } from './algorithms/index.ts';
-import { type BookedCharge, checkCost } from './decision.ts';
+import { type BookedCharge, checkCost, type Ledger } from './decision.ts';
 import { show, TollgateArgumentError, TollgateConfigError } from './errors.ts';
 import { canonicalKey } from './key.ts';
 import { parsePolicy, type Policy, type PolicyInput, unknownOption } from './policy.ts';
 
 /** How a limit answers when its store cannot be asked. */
-export type WhenStoreFails = 'local' | 'allow' | 'deny' | { readonly local: { readonly share: number } };
+export type WhenStoreFails =
+  | 'local'
+  | 'allow'
+  | 'deny'
+  | { readonly local: { readonly share: number } };
 
 /** A named rule: a policy, what a request costs, and how it behaves. */
 export interface LimitOptions {
@@ -52,13 +56,15 @@ export interface Limit {
 interface Rules {
   readonly policy: Policy;
   readonly byPriority: ReadonlyMap<string, Rule>;
+  /** Of the default priority. */
   readonly rule: Rule;
 }
 
 export const DEFAULT_PRIORITIES: readonly string[] = ['critical', 'normal', 'sheddable'];
-const MOST_LIMITS = 16;
+/** Limits that one decision may charge. */
+export const MOST_LIMITS = 16;
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
-const OPTIONS = ['name', 'policy', 'cost', 'whenStoreFails', 'mode'] as const;
+export const LIMIT_OPTIONS = ['name', 'policy', 'cost', 'whenStoreFails', 'mode'] as const;
 const CALL_OPTIONS: ReadonlySet<string> = new Set(['cost', 'priority', 'policies']);
 const FOREIGN_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   max: ['policy'],
@@ -103,39 +109,40 @@ function parseWhenStoreFails(value: unknown, path: string): WhenStoreFails {
   );
 }
 
-/** Validates the limits of a limiter and makes them ready. */
+/** The limits of a limiter, made ready, and the charges that calls make under them. */
 export class Limits {
-  readonly all: readonly Limit[];
-  private readonly byName: ReadonlyMap<string, Limit>;
+  readonly all: Limit[] = [];
+  /** Whether any policy so far holds slots. */
+  holdSlots = false;
+  private readonly byName = new Map<string, Limit>();
+  private readonly ledger: Ledger;
   private readonly priorities: readonly string[];
   private readonly defaultPriority: string;
   /** Rules of policies that calls bring, as long as somebody holds the policy. */
   private readonly brought = new WeakMap<object, Rules>();
 
-  constructor(options: readonly LimitOptions[], priorities: readonly string[], path: string) {
+  constructor(priorities: readonly string[], ledger: Ledger) {
+    this.ledger = ledger;
     this.priorities = parsePriorities(priorities);
     this.defaultPriority = priorities.includes('normal')
       ? 'normal'
       : (priorities[priorities.length - 1] as string);
-    if (!Array.isArray(options)) {
-      throw new TollgateConfigError(path, `expected an array of limits, got ${show(options)}`);
+  }
+
+  /** Adds a limit after those there are. */
+  add(options: LimitOptions, path: string): Limit {
+    const limit = this.parse(options, path);
+    const lower = limit.name.toLowerCase();
+    const other = this.all.find(({ name }) => name.toLowerCase() === lower);
+    if (other !== undefined) {
+      throw new TollgateConfigError(
+        `${path}.name`,
+        `${show(limit.name)} is taken by ${show(other.name)}; names must differ in more than case`,
+      );
     }
-    if (options.length > MOST_LIMITS) {
-      throw new TollgateConfigError(path, `expected at most ${MOST_LIMITS} limits, got ${options.length}`);
-    }
-    this.all = options.map((limit, index) => this.parse(limit, `${path}[${index}]`));
-    const taken = new Map<string, string>();
-    for (const [index, { name }] of this.all.entries()) {
-      const other = taken.get(name.toLowerCase());
-      if (other !== undefined) {
-        throw new TollgateConfigError(
-          `${path}[${index}].name`,
-          `${show(name)} is taken by ${show(other)}; names must differ in more than case`,
-        );
-      }
-      taken.set(name.toLowerCase(), name);
-    }
-    this.byName = new Map(this.all.map((limit) => [limit.name, limit]));
+    this.all.push(limit);
+    this.byName.set(limit.name, limit);
+    return limit;
   }
 
   get(name: string): Limit {
@@ -150,35 +157,63 @@ export class Limits {
 
   /** The charges of a call, in the limits' order. */
   charges(keys: Keys, options: CallOptions | undefined): BookedCharge[] {
+    if (this.all.length === 1 && options === undefined) return this.onlyCharge(keys);
     this.checkNames(keys);
     if (options !== undefined) this.checkOptions(options);
-    const priority = options?.priority ?? this.defaultPriority;
-    if (!this.priorities.includes(priority)) {
-      throw new TollgateArgumentError(
-        `There is no priority ${show(priority)}; there are ${this.priorities.join(', ')}.`,
-      );
-    }
-    const cost = options?.cost;
     const charges: BookedCharge[] = [];
     for (const limit of this.all) {
       const key = Object.hasOwn(keys, limit.name) ? keys[limit.name] : undefined;
-      if (key === undefined) continue;
-      const rules = this.rulesFor(limit, options?.policies);
-      const rule = rules.byPriority.get(priority) ?? rules.rule;
-      const named = typeof cost === 'object' && Object.hasOwn(cost, limit.name) ? cost[limit.name] : undefined;
-      const own = named ?? limit.cost;
-      charges.push({
-        name: limit.name,
-        key: canonicalKey(key, limit.name),
-        rule,
-        cost: rule.holdsSlots
-          ? slotCost(own, limit.name)
-          : checkCost(own ?? (typeof cost === 'number' ? cost : 1), `The cost of ${limit.name}`),
-        shadow: limit.shadow,
-        costNamed: own !== undefined,
-      });
+      if (key !== undefined) charges.push(this.charge(limit, key, options));
+    }
+    if (charges.length > MOST_LIMITS) {
+      throw new TollgateArgumentError(
+        `A decision charges at most ${MOST_LIMITS} limits, got keys for ${charges.length}.`,
+      );
     }
     return charges;
+  }
+
+  /** What `charges` answers for the commonest call, without the detours. */
+  private onlyCharge(keys: Keys): BookedCharge[] {
+    const only = this.all[0] as Limit;
+    if (typeof keys !== 'object' || keys === null) this.checkNames(keys);
+    let key: string | undefined;
+    for (const name in keys) {
+      if (!Object.hasOwn(keys, name)) continue;
+      if (name !== only.name) this.get(name);
+      key = keys[name];
+    }
+    return key === undefined ? [] : [this.charge(only, key, undefined)];
+  }
+
+  /** One limit's charge of a call. */
+  charge(limit: Limit, key: unknown, options: CallOptions | undefined): BookedCharge {
+    const rules = this.rulesFor(limit, options?.policies);
+    const rule =
+      options?.priority === undefined ? rules.rule : this.byPriority(rules, options.priority);
+    const cost = options?.cost;
+    const named =
+      typeof cost === 'object' && Object.hasOwn(cost, limit.name) ? cost[limit.name] : undefined;
+    const own = named ?? limit.cost;
+    const units = own ?? (typeof cost === 'number' ? cost : 1);
+    return {
+      name: limit.name,
+      key: canonicalKey(key, limit.name),
+      rule,
+      cost: rule.holdsSlots ? slotCost(own, limit.name) : checkCost(units, limit.name),
+      shadow: limit.shadow,
+      receipt: undefined,
+      ledger: this.ledger,
+      costNamed: own !== undefined,
+      settled: false,
+    };
+  }
+
+  private byPriority(rules: Rules, priority: string): Rule {
+    if (this.priorities.includes(priority)) return rules.byPriority.get(priority) ?? rules.rule;
+    throw new TollgateArgumentError(
+      `There is no priority ${show(priority)}; there are ${this.priorities.join(', ')}.`,
+    );
   }
 
   /** The names and keys of a call, in the limits' order. */
@@ -202,7 +237,7 @@ export class Limits {
     if (typeof input !== 'object' || input === null) {
       throw new TollgateConfigError(path, `expected a limit, got ${show(input)}`);
     }
-    refuseUnknown(input, OPTIONS, path);
+    refuseUnknown(input, LIMIT_OPTIONS, path);
     const { name, cost, mode = 'enforce' } = input;
     if (typeof name !== 'string' || !NAME.test(name)) {
       throw new TollgateConfigError(
@@ -211,7 +246,10 @@ export class Limits {
       );
     }
     if (mode !== 'enforce' && mode !== 'shadow') {
-      throw new TollgateConfigError(`${path}.mode`, `expected "enforce" or "shadow", got ${show(mode)}`);
+      throw new TollgateConfigError(
+        `${path}.mode`,
+        `expected "enforce" or "shadow", got ${show(mode)}`,
+      );
     }
     if (cost !== undefined && !(Number.isSafeInteger(cost) && cost >= 0)) {
       throw new TollgateConfigError(
@@ -259,17 +297,22 @@ export class Limits {
       let kept = 0;
       for (const priority of this.priorities) {
         byPriority.set(priority, new ConcurrencyRule(policy, kept));
-        const share = Object.hasOwn(policy.reserved, priority) ? (policy.reserved[priority] ?? 0) : 0;
+        const share = Object.hasOwn(policy.reserved, priority)
+          ? (policy.reserved[priority] ?? 0)
+          : 0;
         // Less a hair, so that 0.07 of 100, which is 7.000000000000001, is 7.
         kept += Math.ceil(share * policy.limit - 1e-9);
       }
     }
-    return { policy, byPriority, rule: ruleOf(policy) };
+    if (policy.algorithm === 'concurrency') this.holdSlots = true;
+    return { policy, byPriority, rule: byPriority.get(this.defaultPriority) ?? ruleOf(policy) };
   }
 
   private rulesFor(limit: Limit, policies: CallOptions['policies']): Rules {
     const input =
-      policies !== undefined && Object.hasOwn(policies, limit.name) ? policies[limit.name] : undefined;
+      policies !== undefined && Object.hasOwn(policies, limit.name)
+        ? policies[limit.name]
+        : undefined;
     if (input !== undefined) return this.rulesOf(input, limit.name);
     if (limit.rules === undefined) {
       throw new TollgateArgumentError(
@@ -308,7 +351,7 @@ export class Limits {
       }
     }
     if (typeof cost === 'object' && cost !== null) this.checkNames(cost as unknown as Keys);
-    else if (cost !== undefined) checkCost(cost, 'The cost');
+    else if (cost !== undefined) checkCost(cost, 'options');
     if (policies !== undefined) this.checkNames(policies as unknown as Keys);
   }
 }

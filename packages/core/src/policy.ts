@@ -191,9 +191,11 @@ function expected(issue: z.core.$ZodIssue): string {
     case 'too_big':
       return `a number ${issue.inclusive ? 'of at most' : 'below'} ${issue.maximum}`;
     case 'invalid_type':
-      return { int: 'a whole number', number: 'a number', object: 'an object' }[
-        issue.expected as string
-      ] ?? `a ${issue.expected}`;
+      return (
+        { int: 'a whole number', number: 'a number', object: 'an object' }[
+          issue.expected as string
+        ] ?? `a ${issue.expected}`
+      );
     case 'invalid_union':
       return 'a duration, a number of milliseconds or text like "10s"';
     default:

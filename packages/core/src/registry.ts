@@ -2,56 +2,49 @@ import { TollgateConfigError } from './errors.ts';
 import type { Policy } from './policy.ts';
 import type { Store } from './store.ts';
 
-interface Named {
-  readonly policy: string;
-  users: number;
-}
-
 interface Tenancy {
-  limiters: number;
-  readonly names: Map<string, Named>;
+  tenants: number;
+  /** The fixed policy that each name means, as text, and how many limiters mean it. */
+  readonly names: Map<string, { readonly policy: string; users: number }>;
 }
 
-/** Which limiters live on a store object, and the fixed policy that each name means there. */
 const tenancies = new WeakMap<Store, Tenancy>();
 
-export interface NamedPolicy {
-  readonly name: string;
-  readonly policy: Policy | undefined;
-}
-
 /**
- * Enters a limiter's fixed policies for a store. Limits of one name share a budget, so they must mean one policy.
- *
- * @returns a function that takes the limiter out again and says whether it was the store's last.
- * @throws TollgateConfigError when another limiter on the store means another policy by a name.
+ * A limiter's stay on a store object. Limits of one name share a budget there, so all limiters must mean one policy
+ * by it.
  */
-export function enter(store: Store, limits: readonly NamedPolicy[], path: string): () => boolean {
-  const tenancy = tenancies.get(store) ?? { limiters: 0, names: new Map<string, Named>() };
-  const fixed = limits.flatMap(({ name, policy }, index) =>
-    policy === undefined ? [] : [{ name, index, policy: JSON.stringify(policy) }],
-  );
-  for (const { name, index, policy } of fixed) {
-    const other = tenancy.names.get(name);
-    if (other !== undefined && other.policy !== policy) {
+export class Tenant {
+  private readonly tenancy: Tenancy;
+  private readonly own: string[] = [];
+
+  constructor(store: Store) {
+    this.tenancy = tenancies.get(store) ?? { tenants: 0, names: new Map() };
+    this.tenancy.tenants++;
+    tenancies.set(store, this.tenancy);
+  }
+
+  /** @throws TollgateConfigError when another limiter on the store means another policy by the name. */
+  add(name: string, policy: Policy, path: string): void {
+    const text = JSON.stringify(policy);
+    const known = this.tenancy.names.get(name);
+    if (known !== undefined && known.policy !== text) {
       throw new TollgateConfigError(
-        `${path}[${index}].policy`,
-        `another limiter on this store means ${other.policy} by the name "${name}"; use another name, another store, or the same policy`,
+        path,
+        `another limiter on this store means ${known.policy} by the name "${name}"; use another name, another store, or the same policy`,
       );
     }
+    if (known === undefined) this.tenancy.names.set(name, { policy: text, users: 1 });
+    else known.users++;
+    this.own.push(name);
   }
-  for (const { name, policy } of fixed) {
-    const named = tenancy.names.get(name);
-    if (named === undefined) tenancy.names.set(name, { policy, users: 1 });
-    else named.users++;
-  }
-  tenancy.limiters++;
-  tenancies.set(store, tenancy);
-  return () => {
-    for (const { name } of fixed) {
-      const named = tenancy.names.get(name);
-      if (named !== undefined && --named.users === 0) tenancy.names.delete(name);
+
+  /** Returns whether the store has no tenant left. */
+  leave(): boolean {
+    for (const name of this.own) {
+      const known = this.tenancy.names.get(name);
+      if (known !== undefined && --known.users === 0) this.tenancy.names.delete(name);
     }
-    return --tenancy.limiters === 0;
-  };
+    return --this.tenancy.tenants === 0;
+  }
 }

@@ -1,4 +1,4 @@
-import type { Charge, Correction } from './store.ts';
+import type { Charge } from './store.ts';
 
 /** A slot is renewed this often within its timeout, so that one late renewal loses nothing. */
 const RENEWALS = 3;
@@ -8,32 +8,32 @@ const RENEWALS = 3;
  * its slot; it does not keep the process alive.
  */
 export class HeldSlots {
-  private readonly held = new Map<Charge, Correction>();
-  private readonly renew: (held: readonly Correction[]) => void;
+  private readonly held = new Set<Charge>();
+  private readonly renew: (held: readonly Charge[]) => void;
   private timer: NodeJS.Timeout | undefined;
   private everyMs = Infinity;
 
-  constructor(renew: (held: readonly Correction[]) => void) {
+  constructor(renew: (held: readonly Charge[]) => void) {
     this.renew = renew;
   }
 
-  add(slots: readonly Correction[]): void {
+  add(slots: readonly Charge[]): void {
     for (const slot of slots) {
-      this.held.set(slot.charge, slot);
-      const { policy } = slot.charge.rule;
+      this.held.add(slot);
+      const { policy } = slot.rule;
       if (policy.algorithm !== 'concurrency') continue;
       const everyMs = Math.max(1, policy.slotTimeout / RENEWALS);
       if (everyMs < this.everyMs) this.start(everyMs);
     }
   }
 
-  delete(slots: readonly Correction[]): void {
-    for (const { charge } of slots) this.held.delete(charge);
+  delete(slots: readonly Charge[]): void {
+    for (const slot of slots) this.held.delete(slot);
     if (this.held.size === 0) this.stop();
   }
 
-  all(): Correction[] {
-    return [...this.held.values()];
+  all(): Charge[] {
+    return [...this.held];
   }
 
   private start(everyMs: number): void {

@@ -11,6 +11,8 @@ export interface Charge {
   readonly cost: number;
   /** Charged only when the request is admitted, and never a reason to refuse it. */
   readonly shadow: boolean;
+  /** What the charge left behind, set by the store that charged it; undefined while nothing was. */
+  receipt: Receipt | undefined;
 }
 
 /**
@@ -20,21 +22,18 @@ export interface Charge {
  */
 export type Mode = 'consume' | 'peek' | 'charge';
 
-/** What a store answers: a verdict per charge, in their order. Mutable so that a store may fill it in place. */
+/** What a store answers: a verdict per charge, in their order. */
 export interface Answer {
+  readonly verdicts: readonly Verdict[];
   /** The store's time, in integer microseconds since the epoch. */
-  at: number;
+  readonly at: number;
   /** How long to hold an admitted request, in microseconds. */
-  delay: number;
-  verdicts: Verdict[];
-  /** What each charge left behind, for `correct`; undefined where nothing was charged. */
-  receipts: (Receipt | undefined)[];
+  readonly delay: number;
 }
 
-/** A change to what one charge left behind: units given back (negative) or charged on top (positive). */
+/** A change to what a charge left behind: units given back (negative) or charged on top (positive). */
 export interface Correction {
   readonly charge: Charge;
-  readonly receipt: Receipt;
   readonly units: number;
 }
 
@@ -47,16 +46,16 @@ export interface Correction {
 export interface Store<Async extends boolean = boolean> {
   /** Whether calls answer with promises. */
   readonly async: Async;
-  /** Decides all charges as one: nothing is kept of any when one that is not shadow refuses. */
+  /** Decides all charges as one, and notes their receipts; nothing is kept of any when one that is not shadow refuses. */
   decide(charges: readonly Charge[], mode: Mode): Answered<Async, Answer>;
   /** Settles: each correction takes or adds units of one charge. */
   correct(corrections: readonly Correction[]): Answered<Async, void>;
   /** Takes units off what the keys owe, never below nothing; creates no key. */
   refund(charges: readonly Charge[]): Answered<Async, void>;
-  /** Renews the slots of charges for another slot timeout. Returns which are still held. */
-  renew(corrections: readonly Correction[]): Answered<Async, boolean[]>;
+  /** Renews the slots that charges hold for another slot timeout. Returns which are still held. */
+  renew(charges: readonly Charge[]): Answered<Async, boolean[]>;
   /** Forgets keys. */
-  reset(charges: readonly Pick<Charge, 'name' | 'key'>[]): Answered<Async, void>;
+  reset(keys: readonly Pick<Charge, 'name' | 'key'>[]): Answered<Async, void>;
   /** Frees what the store itself opened. Called when the last limiter on the store closes. */
   close(): MaybePromise<void>;
 }

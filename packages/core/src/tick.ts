@@ -34,10 +34,7 @@ export function drainRate(capacity: number, rate: number, perUs: number): DrainR
     const divisor = gcd(rate * tick, perUs);
     const drain = (rate * tick) / divisor;
     const unit = perUs / divisor;
-    const mostDebt = Math.min(
-      LARGEST - capacity * unit,
-      drain * Math.floor(HORIZON_US / tick),
-    );
+    const mostDebt = Math.min(LARGEST - capacity * unit, drain * Math.floor(HORIZON_US / tick));
     if (2 * capacity * unit + drain <= LARGEST && capacity * unit <= mostDebt) {
       return { tick, drain, unit, mostDebt };
     }

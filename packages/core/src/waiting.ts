@@ -79,7 +79,10 @@ export class WaitingLines {
       if (this.isFirst(waiter)) return void this.ask(waiter);
       // Those ahead may take until the deadline; what cannot be in time even alone is refused at once.
       if (ticket.maxWaitMs <= LONGEST_TIMER_MS) {
-        expiry = setTimeout(() => waiter.fail(tooLate(ticket.maxWaitMs, undefined)), ticket.maxWaitMs);
+        expiry = setTimeout(
+          () => waiter.fail(tooLate(ticket.maxWaitMs, undefined)),
+          ticket.maxWaitMs,
+        );
       }
       void this.screen(waiter);
     });

@@ -37,7 +37,7 @@ export class FixedWindowRule implements Rule {
   roll(state: WindowState, now: number): boolean {
     const healed = state[0] > now;
     if (healed || now >= state[1] || state[2] === 0) {
-      state[0] = now - (now % this.window);
+      state[0] = Math.floor(now / this.window) * this.window;
       state[1] = state[0] + this.window;
       if (!healed) state[2] = 0;
     }
@@ -62,13 +62,17 @@ export class FixedWindowRule implements Rule {
   }
 
   add(state: WindowState, cost: number, now: number): Receipt {
-    const start = now - (now % this.window);
-    if (start + this.window > state[1]) {
-      state[0] = start;
-      state[1] = start + this.window;
-    }
+    if (state[1] - state[0] !== this.window) this.extend(state, now);
     state[2] = Math.min(state[2] + cost, MOST_UNITS);
     return [state[0]];
+  }
+
+  /** Moves units counted under another window length to the own window, if that ends later. */
+  private extend(state: WindowState, now: number): void {
+    const start = Math.floor(now / this.window) * this.window;
+    if (start + this.window <= state[1]) return;
+    state[0] = start;
+    state[1] = start + this.window;
   }
 
   refund(state: WindowState, units: number, _now: number): void {

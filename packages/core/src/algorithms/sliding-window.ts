@@ -44,7 +44,7 @@ export class SlidingWindowRule implements Rule {
     const healed = state[0] > now;
     if (state[1] !== 0) {
       const passed = healed ? 0 : Math.floor((now - state[0]) / state[1]);
-      if (healed) state[0] = now - (now % state[1]);
+      if (healed) state[0] = Math.floor(now / state[1]) * state[1];
       if (passed > 0) {
         state[0] += passed * state[1];
         state[3] = passed === 1 ? state[2] : 0;
@@ -52,7 +52,7 @@ export class SlidingWindowRule implements Rule {
       }
     }
     if (state[2] === 0 && state[3] === 0) {
-      state[0] = now - (now % this.window);
+      state[0] = Math.floor(now / this.window) * this.window;
       state[1] = this.window;
     }
     return healed;
@@ -72,7 +72,8 @@ export class SlidingWindowRule implements Rule {
       ticks = window - fits;
     } else {
       // Not in this window: in the next one the count weighs as the previous.
-      const fits = state[2] === 0 ? window : Math.floor((Math.max(0, quota - cost) * window) / state[2]);
+      const fits =
+        state[2] === 0 ? window : Math.floor((Math.max(0, quota - cost) * window) / state[2]);
       ticks = window + Math.max(0, window - fits);
     }
     return state[0] + ticks * tick - now;
@@ -96,7 +97,7 @@ export class SlidingWindowRule implements Rule {
     if (this.window > state[1]) {
       state[2] += this.weighted(state, now);
       state[3] = 0;
-      state[0] = now - (now % this.window);
+      state[0] = Math.floor(now / this.window) * this.window;
       state[1] = this.window;
     }
     state[2] = Math.min(state[2] + cost, MOST_UNITS);

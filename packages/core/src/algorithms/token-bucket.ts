@@ -24,9 +24,9 @@ export type BucketState = [
  *
  * Debt saturates at the largest amount to which a quota can still be added exactly, at least the quota itself.
  */
-export class TokenBucketRule<P extends TokenBucketPolicy | LeakyBucketPolicy = TokenBucketPolicy>
-  implements Rule
-{
+export class TokenBucketRule<
+  P extends TokenBucketPolicy | LeakyBucketPolicy = TokenBucketPolicy,
+> implements Rule {
   readonly policy: P;
   readonly quota: number;
   readonly size = 5;
@@ -68,9 +68,7 @@ export class TokenBucketRule<P extends TokenBucketPolicy | LeakyBucketPolicy = T
     if (state[1] !== this.unit) {
       // Another rate charged this debt: the units stay owed, a broken one as a whole.
       state[0] =
-        state[0] === 0
-          ? 0
-          : Math.min(Math.ceil(state[0] / state[1]) * this.unit, this.mostDebt);
+        state[0] === 0 ? 0 : Math.min(Math.ceil(state[0] / state[1]) * this.unit, this.mostDebt);
       state[1] = this.unit;
       forgetReceipts(state, now);
     }

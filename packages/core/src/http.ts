@@ -1,0 +1,33 @@
+export { addressKey, clientIp, type ClientIpOptions } from './http/client-ip.ts';
+export {
+  type Adapter,
+  type Exchange,
+  Gate,
+  type Lane,
+  type Outcome,
+  type Refusal,
+} from './http/gate.ts';
+export {
+  type CountOnly,
+  GATE_OPTIONS,
+  type GateLimitOptions,
+  type GateOptions,
+  type RouteOptions,
+  type Stage,
+} from './http/gate-options.ts';
+export { exposedHeaders, type HeaderForm, mergeExposed } from './http/headers.ts';
+export {
+  all,
+  apiKey,
+  bearerToken,
+  custom,
+  everyone,
+  firstOf,
+  route,
+  secret,
+  tenant,
+} from './http/keys.ts';
+export type { Problem } from './http/problem.ts';
+export { TollgateFunctionError, TollgateRefusal } from './http/refusal.ts';
+export type { RejectedKey, Rejections } from './http/rejections.ts';
+export type { HttpRequest, KeyFunction } from './http/request.ts';

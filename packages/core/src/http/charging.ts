@@ -1,0 +1,139 @@
+import type { BookedCharge, MaybePromise } from '../decision.ts';
+import type { CallOptions, Cost, Limits } from '../limits.ts';
+import type { PolicyInput } from '../policy.ts';
+import type { Diagnostics } from './diagnostics.ts';
+import { callOption, type GateLimit, isPromise } from './gate-limit.ts';
+import { addressOf, type HttpRequest } from './request.ts';
+
+/** What a limit asks of a request: a charge, nothing, or that it is refused before any store is asked. */
+export type Asked = BookedCharge | 'denied' | 'skipped' | undefined;
+
+/** What is known of a request before its limits are asked. */
+export interface Call {
+  readonly priority: string | undefined;
+  /** The cost that the route gives. */
+  readonly cost: Cost | undefined;
+}
+
+/**
+ * Makes the charges of a request: calls the functions of the options, and stays synchronous as long as they do.
+ */
+export class Charging<R extends HttpRequest> {
+  private readonly limits: Limits;
+  private readonly diagnostics: Diagnostics<R>;
+  private readonly timeoutMs: number;
+
+  constructor(limits: Limits, diagnostics: Diagnostics<R>, timeoutMs: number) {
+    this.limits = limits;
+    this.diagnostics = diagnostics;
+    this.timeoutMs = timeoutMs;
+  }
+
+  /** What each limit asks, in their order. */
+  ask(limits: readonly GateLimit<R>[], request: R, call: Call): MaybePromise<readonly Asked[]> {
+    const asked: MaybePromise<Asked>[] = [];
+    let pending = false;
+    for (const limit of limits) {
+      const each = this.askOne(limit, request, call);
+      if (isPromise(each)) pending = true;
+      asked.push(each);
+    }
+    return pending ? Promise.all(asked) : (asked as Asked[]);
+  }
+
+  /** Calls a function of the options that belongs to no limit. */
+  call<T>(fn: (request: R) => MaybePromise<T>, request: R, option: string): MaybePromise<T> {
+    try {
+      const value = callOption(fn, request, option, this.timeoutMs);
+      return isPromise(value) ? this.reported(value, option) : value;
+    } catch (error) {
+      throw this.diagnostics.fault(error, option);
+    }
+  }
+
+  private askOne(limit: GateLimit<R>, request: R, call: Call): MaybePromise<Asked> {
+    const { name } = limit.limit;
+    try {
+      if (limit.denies?.(addressOf(request)) === true) return 'denied';
+      if (limit.allows?.(addressOf(request)) === true) return 'skipped';
+      const asked =
+        limit.skip === undefined
+          ? this.charge(limit, request, call)
+          : this.unlessSkipped(limit, limit.skip, request, call);
+      return isPromise(asked) ? this.reported(asked, name) : asked;
+    } catch (error) {
+      throw this.diagnostics.fault(error, name);
+    }
+  }
+
+  private unlessSkipped(
+    limit: GateLimit<R>,
+    skip: (request: R) => MaybePromise<boolean>,
+    request: R,
+    call: Call,
+  ): MaybePromise<Asked> {
+    const skipped = this.option(skip, request, `the skip of ${limit.limit.name}`);
+    if (isPromise(skipped)) {
+      return skipped.then((yes) => (yes ? 'skipped' : this.charge(limit, request, call)));
+    }
+    return skipped ? 'skipped' : this.charge(limit, request, call);
+  }
+
+  private charge(limit: GateLimit<R>, request: R, call: Call): MaybePromise<Asked> {
+    const { name } = limit.limit;
+    const key = this.option(limit.by, request, `the by of ${name}`);
+    if (limit.policyOf === undefined && limit.costOf === undefined && !isPromise(key)) {
+      return key === undefined ? undefined : this.limits.charge(limit.limit, key, optionsOf(call));
+    }
+    const policy = limit.policyOf && this.option(limit.policyOf, request, `the policy of ${name}`);
+    // A cost that the route names for this limit goes before the limit's own.
+    const routed = typeof call.cost === 'object' && Object.hasOwn(call.cost, name);
+    const cost =
+      limit.costOf === undefined || routed
+        ? undefined
+        : this.option(limit.costOf, request, `the cost of ${name}`);
+    if (!isPromise(key) && !isPromise(policy) && !isPromise(cost)) {
+      return this.book(limit, key, call, policy, cost);
+    }
+    return Promise.all([key, policy, cost]).then(([ownKey, ownPolicy, ownCost]) =>
+      this.book(limit, ownKey, call, ownPolicy, ownCost),
+    );
+  }
+
+  private book(
+    { limit, policyOf, costOf }: GateLimit<R>,
+    key: string | undefined,
+    call: Call,
+    policy: PolicyInput | undefined,
+    cost: number | undefined,
+  ): Asked {
+    if (key === undefined) return undefined;
+    const { name } = limit;
+    const routed = typeof call.cost === 'object' && Object.hasOwn(call.cost, name);
+    return this.limits.charge(limit, key, {
+      ...optionsOf(call),
+      // A function that returned nothing is told so by the limiter, and not taken for one that is not there.
+      ...(costOf !== undefined && !routed && { cost: { [name]: cost as number } }),
+      ...(policyOf !== undefined && { policies: { [name]: policy as PolicyInput } }),
+    });
+  }
+
+  private option<T>(
+    fn: (request: R) => MaybePromise<T>,
+    request: R,
+    option: string,
+  ): MaybePromise<T> {
+    return callOption(fn, request, option, this.timeoutMs);
+  }
+
+  private reported<T>(promise: Promise<T>, name: string): Promise<T> {
+    return promise.catch((error: unknown) => {
+      throw this.diagnostics.fault(error, name);
+    });
+  }
+}
+
+function optionsOf({ priority, cost }: Call): CallOptions | undefined {
+  if (priority === undefined && cost === undefined) return undefined;
+  return { ...(priority !== undefined && { priority }), ...(cost !== undefined && { cost }) };
+}

@@ -1,0 +1,378 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type BookedCharge, Decision, type MaybePromise, type Verdict } from '../decision.ts';
+import { TollgateConfigError } from '../errors.ts';
+import { Limiter } from '../limiter.ts';
+import { type Cost, MOST_LIMITS } from '../limits.ts';
+import { consoleLogger, type Logger } from '../logger.ts';
+import { fixedWindow } from '../policy.ts';
+import { type Asked, type Call, Charging } from './charging.ts';
+import { Diagnostics } from './diagnostics.ts';
+import { type GateLimit, gateLimit, isPromise } from './gate-limit.ts';
+import {
+  checkGate,
+  checkRoute,
+  type GateLimitOptions,
+  type GateOptions,
+  limitsOf,
+  type RouteOptions,
+  type Stage,
+} from './gate-options.ts';
+import { type HeaderForm, parseForms, rateLimitHeaders, type SetHeader } from './headers.ts';
+import { hold } from './hold.ts';
+import { PROBLEM_TYPE, problemText, statusOf } from './problem.ts';
+import { RejectionLog, type Rejections } from './rejections.ts';
+import { hideFromRedirects } from './redirects.ts';
+import { addressOf, type HttpRequest } from './request.ts';
+import { Reservations } from './reservations.ts';
+import { isGone, type Provisional, Visit } from './visit.ts';
+
+/** The limits that a request passes on its way, by stage, and what it costs there. */
+export interface Lane<R> {
+  readonly limits: Readonly<Record<Stage, readonly GateLimit<R>[]>>;
+  readonly cost: Cost | ((request: R) => MaybePromise<Cost>) | undefined;
+}
+
+/** One request on its way through a gate, as an adapter hands it over. */
+export interface Exchange<R> {
+  /** The framework's request, which the functions of the options are given. */
+  readonly request: R;
+  readonly raw: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly set: SetHeader;
+}
+
+/** What an adapter tells of its framework. */
+export interface Adapter<R> {
+  /** The options that the gate takes there. */
+  readonly options: readonly string[];
+  /** Whether a request passes the gate in stages. */
+  readonly staged: boolean;
+  /** Whose word on the client's address the framework takes. */
+  proxyTrust(request: R): 'none' | 'some' | 'all';
+}
+
+/** How a request comes out of a gate: decided, undecided since no limit applied, or its client gone meanwhile. */
+export type Outcome = Decision | undefined | 'gone';
+
+/** An answer to a refusal. */
+export interface Refusal {
+  readonly status: number;
+  readonly type: string;
+  readonly text: string;
+}
+
+interface Passing<R> extends Exchange<R> {
+  readonly limits: readonly GateLimit<R>[];
+  readonly visit: Visit;
+}
+
+const NO_CALL: Call = { priority: undefined, cost: undefined };
+
+/**
+ * A set of limits bound to a store and to HTTP requests: keys in, decision and headers out. Adapters only translate
+ * between a framework and a gate.
+ */
+export class Gate<R extends HttpRequest> {
+  /** The limiter of all the gate's limits, those of its routes included. */
+  readonly limiter: Limiter;
+  private readonly staged: boolean;
+  private readonly options: GateOptions<R>;
+  private readonly forms: readonly HeaderForm[];
+  private readonly logger: Logger;
+  private readonly diagnostics: Diagnostics<R>;
+  private readonly charging: Charging<R>;
+  private readonly log: RejectionLog;
+  private readonly reservations: Reservations;
+  private readonly maxWaitMs: number;
+  private readonly made = new Map<GateLimitOptions<R>, GateLimit<R>>();
+  private readonly own: readonly GateLimit<R>[];
+
+  constructor(options: GateOptions<R>, adapter: Adapter<R>) {
+    checkGate(options, adapter.options);
+    const { store, priorities, onDecision, onStoreError, logger = consoleLogger } = options;
+    this.staged = adapter.staged;
+    this.options = options;
+    this.forms = parseForms(options.headers, 'headers');
+    this.logger = logger;
+    this.diagnostics = new Diagnostics(logger, (request) => adapter.proxyTrust(request));
+    this.log = new RejectionLog(options.logKeys ?? 'clear', logger);
+    this.reservations = new Reservations(options.maxWaiting ?? 1_000);
+    this.maxWaitMs = options.maxWaitMs ?? 5_000;
+    this.limiter = new Limiter({
+      limits: [],
+      logger,
+      ...(store && { store }),
+      ...(priorities && { priorities }),
+      ...(onDecision && { onDecision }),
+      ...(onStoreError && { onStoreError }),
+    });
+    this.charging = new Charging(
+      this.limiter.limits,
+      this.diagnostics,
+      options.functionTimeoutMs ?? 1_000,
+    );
+    this.own = this.add(limitsOf(options), 'limits');
+    if (this.own.length > 0 && this.own.every(({ by }) => by.chosenByCaller === true)) {
+      this.diagnostics.tell('TOLLGATE_FREE_KEYS');
+    }
+  }
+
+  /**
+   * The way through the gate: its own limits, or with what a route changes.
+   *
+   * @throws TollgateConfigError with the path of the option at fault and the mend.
+   */
+  lane(route?: RouteOptions<R>, path = 'rateLimit'): Lane<R> {
+    if (route !== undefined) checkRoute(route, path);
+    const { limits = [], inherit = true, cost } = route ?? {};
+    const all = [...(inherit ? this.own : []), ...this.add(limits, `${path}.limits`)];
+    if (all.length > MOST_LIMITS) {
+      throw new TollgateConfigError(
+        `${path}.limits`,
+        `a request passes at most ${MOST_LIMITS} limits, here it would be ${all.length}`,
+      );
+    }
+    return {
+      limits: {
+        onRequest: all.filter(({ stage }) => stage === 'onRequest'),
+        preHandler: all.filter(({ stage }) => stage === 'preHandler'),
+      },
+      cost,
+    };
+  }
+
+  /**
+   * Takes a request through the limits of a stage: charges them, sets the headers and, when the response is over,
+   * settles what does not count. A refusal undoes what the request was charged before; the adapter answers it.
+   */
+  pass(exchange: Exchange<R>, lane: Lane<R>, stage: Stage): MaybePromise<Outcome> {
+    const limits = lane.limits[stage];
+    const { request, raw, response, set } = exchange;
+    if (limits.length === 0 || this.isExempt(request)) return undefined;
+    this.diagnostics.look(request);
+    const passing = { request, raw, response, set, limits, visit: Visit.of(raw) };
+    const call = this.callOf(request, lane.cost);
+    return isPromise(call)
+      ? call.then((known) => this.ask(passing, known))
+      : this.ask(passing, call);
+  }
+
+  /** Decides on a request outside the framework's flow, such as an upgrade. The caller answers, and releases slots. */
+  consume(request: R): MaybePromise<Decision> {
+    const call = this.callOf(request, undefined);
+    if (isPromise(call)) return call.then((known) => this.decideAlone(request, known));
+    return this.decideAlone(request, call);
+  }
+
+  /** Refusals since the gate was made, counted by limit and for the most refused keys. */
+  rejections(): Rejections {
+    return this.log.all();
+  }
+
+  /** The answer to a refusal. */
+  refusal({ request, raw }: Exchange<R>, decision: Decision): Refusal {
+    const status = statusOf(decision.reason);
+    const { problem } = this.options;
+    if (problem === undefined) {
+      return { status, type: PROBLEM_TYPE, text: problemText(Visit.of(raw).decisions) };
+    }
+    const body = problem(request, decision);
+    return typeof body === 'string'
+      ? { status, type: 'text/plain; charset=utf-8', text: body }
+      : { status, type: PROBLEM_TYPE, text: JSON.stringify(body) };
+  }
+
+  /** Ends those who wait and frees the slots held. May be called again. */
+  close(): MaybePromise<void> {
+    return this.limiter.close();
+  }
+
+  private add(limits: readonly GateLimitOptions<R>[], path: string): GateLimit<R>[] {
+    return limits.map((options, index) => {
+      const at = `${path}[${index}]`;
+      const known = this.made.get(options);
+      if (known !== undefined) return known;
+      const made = gateLimit(options, (limit, where) => this.limiter.add(limit, where), at);
+      if (!this.staged && options.stage !== undefined) {
+        throw new TollgateConfigError(
+          `${at}.stage`,
+          'there are no stages here; mount the gate where its limits are to be asked',
+        );
+      }
+      this.made.set(options, made);
+      return made;
+    });
+  }
+
+  /** A refused CORS preflight would hide the 429 from the page, and a charged one would halve its budget. */
+  private isExempt({ method, headers }: R): boolean {
+    return (
+      method === 'OPTIONS' &&
+      this.options.chargePreflights !== true &&
+      headers.origin !== undefined &&
+      headers['access-control-request-method'] !== undefined
+    );
+  }
+
+  private callOf(request: R, routeCost: Lane<R>['cost']): MaybePromise<Call> {
+    const { priority: priorityOf } = this.options;
+    if (priorityOf === undefined && routeCost === undefined) return NO_CALL;
+    const priority = priorityOf && this.charging.call(priorityOf, request, 'priority');
+    const cost =
+      typeof routeCost === 'function'
+        ? this.charging.call(routeCost, request, 'the cost of the route')
+        : routeCost;
+    if (!isPromise(priority) && !isPromise(cost)) return { priority, cost };
+    return Promise.all([priority, cost]).then(([known, units]) => ({
+      priority: known,
+      cost: units,
+    }));
+  }
+
+  private ask(passing: Passing<R>, call: Call): MaybePromise<Outcome> {
+    const asked = this.charging.ask(passing.limits, passing.request, call);
+    return isPromise(asked)
+      ? asked.then((all) => this.decide(passing, all))
+      : this.decide(passing, asked);
+  }
+
+  private decide(passing: Passing<R>, asked: readonly Asked[]): MaybePromise<Outcome> {
+    const { visit, limits, request } = passing;
+    if (asked.includes('denied')) {
+      return this.conclude(passing, denied(limits, asked, request), []);
+    }
+    const charges: BookedCharge[] = [];
+    let applied = false;
+    let provisional = false;
+    for (let i = 0; i < asked.length; i++) {
+      const charge = asked[i] as Asked;
+      if (charge !== undefined) applied = true;
+      if (typeof charge !== 'object') continue;
+      const again = visit.charges.length === 0 ? charge : visit.difference(charge);
+      if (again === undefined) continue;
+      charges.push(again);
+      if (limits[i]?.counts !== undefined) provisional = true;
+    }
+    if (!applied) this.diagnostics.tell('TOLLGATE_NO_LIMIT');
+    if (charges.length === 0) return visit.decision();
+    if (provisional) return this.decideInTurn(passing, charges);
+    const decision = this.limiter.decide(charges, 'consume', true);
+    return isPromise(decision)
+      ? decision.then((late) => this.conclude(passing, late, charges))
+      : this.conclude(passing, decision, charges);
+  }
+
+  /** Decides among requests that may have to wait for the outcomes of others, in order of arrival. */
+  private async decideInTurn(
+    passing: Passing<R>,
+    charges: readonly BookedCharge[],
+  ): Promise<Outcome> {
+    const deadline = performance.now() + this.maxWaitMs;
+    const awaited = charges.find((charge) => this.reservations.isAwaited(charge));
+    if (awaited !== undefined) await this.reservations.turn(awaited, this.maxWaitMs);
+    for (;;) {
+      if (isGone(passing.response)) return 'gone';
+      const decision = await this.limiter.decide(charges, 'consume', true);
+      const refusing = decision.verdicts.find(({ allowed, shadow }) => !allowed && !shadow);
+      const leftMs = deadline - performance.now();
+      const woken =
+        refusing !== undefined &&
+        this.reservations.mayChange(decision) &&
+        (await this.reservations.turn(refusing, leftMs));
+      if (!woken) return this.conclude(passing, decision, charges);
+    }
+  }
+
+  private decideAlone(request: R, call: Call): MaybePromise<Decision> {
+    const decide = (asked: readonly Asked[]): MaybePromise<Decision> =>
+      asked.includes('denied')
+        ? denied(this.own, asked, request)
+        : this.limiter.decide(
+            asked.filter((each) => typeof each === 'object'),
+            'consume',
+            true,
+          );
+    const conclude = (decision: Decision): Decision => {
+      if (!decision.allowed) this.reject(request, decision);
+      return decision;
+    };
+    const asked = this.charging.ask(this.own, request, call);
+    const decision = isPromise(asked) ? asked.then(decide) : decide(asked);
+    return isPromise(decision) ? decision.then(conclude) : conclude(decision);
+  }
+
+  /** Notes a decision on the request, shows it, and prepares what follows the response. */
+  private conclude(
+    passing: Passing<R>,
+    decision: Decision,
+    charges: readonly BookedCharge[],
+  ): MaybePromise<Outcome> {
+    const { visit, response, request, set } = passing;
+    visit.add(decision, charges);
+    if (isGone(response)) {
+      void visit.cancel();
+      return 'gone';
+    }
+    rateLimitHeaders(visit.decisions, this.forms, set, this.options);
+    if (!decision.allowed) {
+      this.reject(request, decision);
+      const undone = visit.cancel();
+      return undone === undefined ? decision : undone.then(() => decision);
+    }
+    this.watch(passing, charges);
+    if (decision.remaining === 0 && this.forms.length > 0)
+      hideFromRedirects(response, visit.decisions);
+    return decision.delayMs > 0 ? hold(visit.decision(), response) : visit.decision();
+  }
+
+  private watch({ limits, visit, response }: Passing<R>, charges: readonly BookedCharge[]): void {
+    const provisional: Provisional[] = [];
+    let holdsSlot = false;
+    for (const charge of charges) {
+      if (charge.rule.holdsSlots) holdsSlot = true;
+      const counts = limits.find(({ limit }) => limit.name === charge.name)?.counts;
+      if (counts === undefined || charge.receipt === undefined) continue;
+      this.reservations.open(charge);
+      provisional.push({ charge, counts, known: () => this.reservations.close(charge) });
+    }
+    if (holdsSlot || provisional.length > 0) visit.watch(response, provisional);
+  }
+
+  private reject(request: R, decision: Decision): void {
+    this.log.add(decision);
+    try {
+      this.options.onReject?.(request, decision);
+    } catch (error) {
+      this.logger.error({ err: error }, 'onReject threw');
+    }
+  }
+}
+
+/** Stands in a refusal that came before the request's own policy was known. */
+const UNKNOWN_POLICY = fixedWindow({ limit: 0, window: '1s' });
+
+/** A refusal by deny lists: no store was asked, so it has no numbers. */
+function denied<R extends HttpRequest>(
+  limits: readonly GateLimit<R>[],
+  asked: readonly Asked[],
+  request: R,
+): Decision {
+  const verdicts = limits
+    .filter((_, index) => asked[index] === 'denied')
+    .map(({ limit, policy = UNKNOWN_POLICY }): Verdict => ({
+      name: limit.name,
+      key: addressOf(request) ?? 'no address',
+      policy,
+      allowed: false,
+      shadow: false,
+      reason: 'denied',
+      source: 'none',
+      cost: 0,
+      limit: 0,
+      remaining: 0,
+      nextAfterMs: Infinity,
+      resetAfterMs: Infinity,
+      retryAfterMs: Infinity,
+    }));
+  return new Decision({ verdicts, at: Date.now() * 1_000, delay: 0 }, []);
+}

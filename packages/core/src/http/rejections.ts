@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto';
+import type { Decision, Verdict } from '../decision.ts';
+import type { Logger } from '../logger.ts';
+
+/** How often one key was refused by one limit. */
+export interface RejectedKey {
+  readonly key: string;
+  /** At least this often; at most `count` + `error`. */
+  readonly count: number;
+  /** By how much the count may be too high, since keys refused less make room for new ones. */
+  readonly error: number;
+  /** Milliseconds since the epoch. */
+  readonly firstMs: number;
+  readonly lastMs: number;
+}
+
+/** Refusals since the gate was made, by limit. */
+export type Rejections = Readonly<
+  Record<string, { readonly count: number; readonly keys: readonly RejectedKey[] }>
+>;
+
+interface Counted {
+  readonly key: string;
+  count: number;
+  readonly error: number;
+  readonly firstMs: number;
+  lastMs: number;
+  loggedMs: number;
+  unlogged: number;
+}
+
+const MOST_KEYS = 100;
+const LOG_EVERY_MS = 10_000;
+const MOST_LOGS_EVERY_MS = 20;
+
+/**
+ * Counts and logs refusals in bounded memory: per limit the most refused keys (the space-saving algorithm of Metwally,
+ * Agrawal and El Abbadi, 2005), per key one line in ten seconds, and over all keys no more than twenty.
+ */
+export class RejectionLog {
+  private readonly limits = new Map<string, { count: number; keys: Map<string, Counted> }>();
+  private readonly neverAdmissible = new Set<string>();
+  private readonly logKeys: 'clear' | 'hash' | false;
+  private readonly logger: Logger;
+  private windowMs = 0;
+  private logsInWindow = 0;
+
+  constructor(logKeys: 'clear' | 'hash' | false, logger: Logger) {
+    this.logKeys = logKeys;
+    this.logger = logger;
+  }
+
+  add(decision: Decision): void {
+    for (const verdict of decision.verdicts) {
+      if (!verdict.allowed && !verdict.shadow) this.count(verdict, decision.atMs);
+    }
+  }
+
+  /** The counts, each limit's most refused keys first. */
+  all(): Rejections {
+    return Object.fromEntries(
+      [...this.limits].map(([name, { count, keys }]) => [
+        name,
+        {
+          count,
+          keys: [...keys.values()]
+            .sort((a, b) => b.count - a.count)
+            .map((each) => ({
+              key: this.shown(each.key) ?? '',
+              count: each.count - each.error,
+              error: each.error,
+              firstMs: each.firstMs,
+              lastMs: each.lastMs,
+            })),
+        },
+      ]),
+    );
+  }
+
+  private count(verdict: Verdict, atMs: number): void {
+    const { name, key } = verdict;
+    let limit = this.limits.get(name);
+    if (limit === undefined) this.limits.set(name, (limit = { count: 0, keys: new Map() }));
+    limit.count++;
+    let counted = limit.keys.get(key);
+    if (counted === undefined) {
+      const error = limit.keys.size < MOST_KEYS ? 0 : makeRoom(limit.keys);
+      counted = {
+        key,
+        count: error,
+        error,
+        firstMs: atMs,
+        lastMs: atMs,
+        loggedMs: -Infinity,
+        unlogged: 0,
+      };
+      limit.keys.set(key, counted);
+    }
+    counted.count++;
+    counted.lastMs = atMs;
+    this.log(verdict, counted, atMs);
+  }
+
+  private log(verdict: Verdict, counted: Counted, atMs: number): void {
+    counted.unlogged++;
+    if (verdict.retryAfterMs === Infinity && verdict.limit > 0) this.reportNever(verdict);
+    if (Math.abs(atMs - this.windowMs) >= LOG_EVERY_MS) {
+      this.windowMs = atMs;
+      this.logsInWindow = 0;
+    }
+    const silent =
+      Math.abs(atMs - counted.loggedMs) < LOG_EVERY_MS || this.logsInWindow >= MOST_LOGS_EVERY_MS;
+    if (silent) return;
+    this.logsInWindow++;
+    const { name, reason, cost, limit, retryAfterMs } = verdict;
+    const key = this.shown(counted.key);
+    this.logger.warn(
+      {
+        limit: name,
+        ...(key === undefined ? undefined : { key }),
+        reason,
+        cost,
+        quota: limit,
+        retryAfterMs,
+        refused: counted.unlogged,
+      },
+      'request refused',
+    );
+    counted.loggedMs = atMs;
+    counted.unlogged = 0;
+  }
+
+  private reportNever({ name, cost, limit }: Verdict): void {
+    if (cost <= limit || this.neverAdmissible.has(name)) return;
+    this.neverAdmissible.add(name);
+    this.logger.error(
+      { limit: name, cost, quota: limit },
+      'a cost above the quota can never be admitted; lower the cost or raise the quota',
+    );
+  }
+
+  private shown(key: string): string | undefined {
+    if (this.logKeys === false) return undefined;
+    return this.logKeys === 'clear'
+      ? key
+      : createHash('sha256').update(key).digest('base64url').slice(0, 22);
+  }
+}
+
+/** Takes out the key refused least and returns its count, which the key in its place inherits as its error. */
+function makeRoom(keys: Map<string, Counted>): number {
+  let least: Counted | undefined;
+  for (const counted of keys.values()) {
+    if (least === undefined || counted.count < least.count) least = counted;
+  }
+  if (least === undefined) return 0;
+  keys.delete(least.key);
+  return least.count;
+}

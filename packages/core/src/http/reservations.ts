@@ -1,0 +1,79 @@
+import type { Decision } from '../decision.ts';
+import type { BookedCharge } from '../decision.ts';
+
+interface Line {
+  /** Reservations whose outcome is not known yet. */
+  open: number;
+  readonly waiting: ((woken: boolean) => void)[];
+}
+
+function lineOf({ name, key }: { readonly name: string; readonly key: string }): string {
+  return `${name}\n${key}`;
+}
+
+/**
+ * Units that are reserved but may be given back, for limits that count only some outcomes. When a budget is reserved
+ * but not spent, further requests wait in order until outcomes are known, rather than being refused for what others
+ * may not have done.
+ */
+export class Reservations {
+  private readonly lines = new Map<string, Line>();
+  private readonly mostWaiting: number;
+  private waiting = 0;
+
+  constructor(mostWaiting: number) {
+    this.mostWaiting = mostWaiting;
+  }
+
+  open(charge: BookedCharge): void {
+    const id = lineOf(charge);
+    const line = this.lines.get(id);
+    if (line === undefined) this.lines.set(id, { open: 1, waiting: [] });
+    else line.open++;
+  }
+
+  /** An outcome is known: the first in line may ask again, and all when nothing is left to wait for. */
+  close(charge: BookedCharge): void {
+    const id = lineOf(charge);
+    const line = this.lines.get(id);
+    if (line === undefined) return;
+    line.open--;
+    const woken = line.open === 0 ? line.waiting.splice(0) : line.waiting.splice(0, 1);
+    if (line.open === 0) this.lines.delete(id);
+    for (const wake of woken) wake(true);
+  }
+
+  /** Whether others wait for the budget that a charge asks for. */
+  isAwaited(charge: BookedCharge): boolean {
+    return (this.lines.get(lineOf(charge))?.waiting.length ?? 0) > 0;
+  }
+
+  /** Whether what refuses may yet be given back, and there is room to wait for it. */
+  mayChange(decision: Decision): boolean {
+    if (this.waiting >= this.mostWaiting) return false;
+    return decision.verdicts.every(
+      (verdict) => verdict.allowed || verdict.shadow || this.lines.has(lineOf(verdict)),
+    );
+  }
+
+  /** Waits in line for an outcome. Resolves to false when `ms` have passed or nothing is open. */
+  turn(of: { readonly name: string; readonly key: string }, ms: number): Promise<boolean> {
+    const line = this.lines.get(lineOf(of));
+    if (line === undefined || ms <= 0 || this.waiting >= this.mostWaiting) {
+      return Promise.resolve(false);
+    }
+    this.waiting++;
+    return new Promise((resolve) => {
+      const done = (woken: boolean): void => {
+        clearTimeout(timer);
+        this.waiting--;
+        resolve(woken);
+      };
+      const timer = setTimeout(() => {
+        line.waiting.splice(line.waiting.indexOf(done), 1);
+        done(false);
+      }, ms);
+      line.waiting.push(done);
+    });
+  }
+}

@@ -1,0 +1,85 @@
+import type { ServerResponse } from 'node:http';
+import { type BookedCharge, correct, Decision, type MaybePromise } from '../decision.ts';
+
+/** One name for all copies of this module, so that an ESM and a CommonJS gate know of one another. */
+const VISIT = Symbol.for('tollgate.visit');
+
+/** Stands for the status of a request that went away before it was answered in full. */
+const UNANSWERED = 499;
+
+/** A charge that only counts for some outcomes of the request. */
+export interface Provisional {
+  readonly charge: BookedCharge;
+  readonly counts: (status: number) => boolean;
+  /** Called once the outcome is known and the charge settled. */
+  readonly known: () => void;
+}
+
+/**
+ * What one request has met so far: the decisions of every gate and stage it passed, so that no limit is charged twice,
+ * a refusal undoes all of them, and the headers of all are rendered as one.
+ */
+export class Visit {
+  /** In the order made. */
+  readonly decisions: Decision[] = [];
+  readonly charges: BookedCharge[] = [];
+  private readonly provisional: Provisional[] = [];
+  private watched = false;
+
+  /** The visit of a request, which starts with the first gate. */
+  static of(request: object): Visit {
+    return ((request as { [VISIT]?: Visit })[VISIT] ??= new Visit());
+  }
+
+  add(decision: Decision, charges: readonly BookedCharge[]): void {
+    this.decisions.push(decision);
+    if (!decision.allowed) return;
+    for (const charge of charges) this.charges.push(charge);
+  }
+
+  /** All decisions as one; undefined before the first. */
+  decision(): Decision | undefined {
+    return this.decisions.length < 2 ? this.decisions[0] : this.decisions.reduce(Decision.merge);
+  }
+
+  /** What a charge adds to what was charged for its limit on the same store already; undefined for nothing. */
+  difference(charge: BookedCharge): BookedCharge | undefined {
+    const before = this.charges.filter(
+      ({ name, ledger }) => name === charge.name && ledger.store === charge.ledger.store,
+    );
+    if (before.length === 0) return charge;
+    const cost = before.reduce((left, each) => left - each.cost, charge.cost);
+    return cost > 0 ? { ...charge, cost } : undefined;
+  }
+
+  /** Settles everything to 0 and frees the slots: the request is not served after all. */
+  cancel(): MaybePromise<void> {
+    if (this.charges.length === 0) return undefined;
+    const done = this.decisions.map((decision) => decision.cancel());
+    return done.some((call) => call instanceof Promise)
+      ? Promise.all(done).then(() => undefined)
+      : undefined;
+  }
+
+  /** Settles provisional charges and frees slots once the response is over, however it ends. */
+  watch(response: ServerResponse, provisional: readonly Provisional[]): void {
+    this.provisional.push(...provisional);
+    if (this.watched) return;
+    this.watched = true;
+    response.once('close', () => this.over(response));
+  }
+
+  private over(response: ServerResponse): void {
+    const status = response.writableFinished ? response.statusCode : UNANSWERED;
+    for (const { charge, counts, known } of this.provisional) {
+      if (!charge.settled && !counts(status)) void correct([{ charge, units: -charge.cost }]);
+      known();
+    }
+    for (const decision of this.decisions) void decision.release();
+  }
+}
+
+/** Whether nobody waits for the answer any more. */
+export function isGone(response: ServerResponse): boolean {
+  return response.closed || response.destroyed;
+}

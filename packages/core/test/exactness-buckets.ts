@@ -1,0 +1,163 @@
+import {
+  divideUp,
+  LARGEST,
+  less,
+  microseconds,
+  min,
+  type Seen,
+  type Terms,
+  TICKS,
+} from './exactness-terms.ts';
+
+/** The farthest that a debt may reach, 142 years. */
+const HORIZON = 2n ** 52n;
+
+const gcd = (a: bigint, b: bigint): bigint => (b === 0n ? a : gcd(b, a % b));
+
+/** An exact fraction of units, not below 0; most are over the same `den`, so they are reduced only when they mix. */
+interface Fraction {
+  readonly num: bigint;
+  readonly den: bigint;
+}
+
+const NOTHING: Fraction = { num: 0n, den: 1n };
+
+function minus(a: Fraction, b: Fraction): Fraction {
+  if (a.den === b.den) return { num: less(a.num, b.num), den: a.den };
+  const num = less(a.num * b.den, b.num * a.den);
+  const divisor = gcd(num, a.den * b.den);
+  return { num: num / divisor, den: (a.den * b.den) / divisor };
+}
+
+const plus = (a: Fraction, units: bigint): Fraction => ({ num: a.num + units * a.den, den: a.den });
+const isLess = (a: Fraction, b: Fraction): boolean => a.num * b.den < b.num * a.den;
+const lesser = (a: Fraction, b: Fraction): Fraction => (isLess(b, a) ? b : a);
+const wholeUnits = (a: Fraction): bigint => divideUp(a.num, a.den);
+
+/** Each tick of so many microseconds gives back drain/unit of a unit, in lowest terms. */
+interface Rate {
+  readonly tick: bigint;
+  readonly drain: bigint;
+  readonly unit: bigint;
+}
+
+interface Bucket {
+  readonly owed: Fraction;
+  readonly last: bigint;
+  /** At which it last drained. */
+  readonly rate: Rate;
+  /** Since when it is known what came off: receipts of another era are worth nothing. */
+  readonly era: { readonly began: bigint };
+  /** Whole units refunded in this era. */
+  readonly refunded: bigint;
+}
+
+type BucketReceipt = Pick<Bucket, 'owed' | 'last' | 'era' | 'refunded'>;
+
+export class BucketTerms implements Terms<Bucket, BucketReceipt> {
+  readonly overdraws = true;
+  readonly queues: boolean;
+  readonly fresh: Bucket;
+  readonly limit: bigint;
+  private readonly rate: Rate;
+  private readonly tick: bigint;
+  private readonly most: Fraction;
+  private readonly perTick: Fraction;
+
+  constructor(capacity: number, rate: number, per: number, queues: boolean) {
+    this.queues = queues;
+    this.limit = BigInt(capacity);
+    const perUs = microseconds(per);
+    for (const tick of TICKS) {
+      const divisor = gcd(BigInt(rate) * tick, perUs);
+      const [drain, unit] = [(BigInt(rate) * tick) / divisor, perUs / divisor];
+      const full = this.limit * unit;
+      const most = min(LARGEST - full, drain * (HORIZON / tick));
+      if (2n * full + drain > LARGEST || full > most) continue;
+      this.rate = { tick, drain, unit };
+      this.tick = tick;
+      this.fresh = { owed: NOTHING, last: 0n, rate: this.rate, era: { began: -1n }, refunded: 0n };
+      this.most = { num: most, den: unit };
+      this.perTick = { num: BigInt(rate) * tick, den: perUs };
+      return;
+    }
+    throw new RangeError(`${capacity} with ${rate} per ${per} ms fits at no tick`);
+  }
+
+  seen(bucket: Bucket, now: bigint): Seen<Bucket> {
+    let { owed, last, era, refunded } = bucket;
+    const healed = now < last;
+    if (healed) last = now;
+    const { tick, drain, unit } = bucket.rate;
+    if (unit !== this.rate.unit) {
+      owed = { num: wholeUnits(owed) * this.perTick.den, den: this.perTick.den };
+    }
+    const saturated = isLess(this.most, owed);
+    if (saturated) owed = this.most;
+    // How much came off since an earlier charge can no longer be told from the time that passed.
+    const changed = unit !== this.rate.unit || drain !== this.rate.drain || tick !== this.tick;
+    if (healed || changed || saturated) [era, refunded] = [{ began: now }, 0n];
+    const ticks = now / this.tick - divideUp(last, this.tick);
+    if (ticks > 0n) {
+      owed = minus(owed, this.drainedIn(ticks));
+      last = now - (now % this.tick);
+    }
+    return { state: { owed, last, rate: this.rate, era, refunded }, healed };
+  }
+
+  whole({ owed }: Bucket): boolean {
+    return owed.num === 0n;
+  }
+
+  admits({ owed }: Bucket, cost: bigint): boolean {
+    return this.limit > 0n && owed.num + cost * owed.den <= this.limit * owed.den;
+  }
+
+  charge(
+    bucket: Bucket,
+    cost: bigint,
+    now: bigint,
+  ): { readonly state: Bucket; readonly receipt: BucketReceipt } {
+    const owed = plus(bucket.owed, cost);
+    const anew = { era: { began: now }, refunded: 0n };
+    if (isLess(this.most, owed)) {
+      // Units beyond the most were never owed, so nobody can be given them back.
+      const receipt = { ...bucket, era: { began: now } };
+      return { state: { ...bucket, ...anew, owed: this.most }, receipt };
+    }
+    const wasWhole = this.whole(bucket) && bucket.era.began !== now;
+    const state = { ...bucket, ...(wasWhole ? anew : {}), owed };
+    return { state, receipt: state };
+  }
+
+  refund(bucket: Bucket, units: bigint): Bucket {
+    return this.take(bucket, { num: units, den: 1n });
+  }
+
+  giveBack(bucket: Bucket, units: bigint, receipt: BucketReceipt): Bucket {
+    if (receipt.era !== bucket.era) return bucket;
+    const since = divideUp(bucket.last, this.tick) - divideUp(receipt.last, this.tick);
+    const drained = minus(receipt.owed, this.drainedIn(since));
+    if (this.queues) {
+      const last = !isLess(drained, bucket.owed) && !isLess(bucket.owed, drained);
+      return last && receipt.refunded === bucket.refunded
+        ? { ...bucket, owed: minus(bucket.owed, { num: units, den: 1n }) }
+        : bucket;
+    }
+    const least = minus(drained, { num: bucket.refunded - receipt.refunded, den: 1n });
+    return this.take(bucket, lesser({ num: units, den: 1n }, least));
+  }
+
+  private drainedIn(ticks: bigint): Fraction {
+    return { num: ticks * this.perTick.num, den: this.perTick.den };
+  }
+
+  private take(bucket: Bucket, units: Fraction): Bucket {
+    const taken = lesser(units, bucket.owed);
+    return {
+      ...bucket,
+      owed: minus(bucket.owed, taken),
+      refunded: bucket.refunded + wholeUnits(taken),
+    };
+  }
+}

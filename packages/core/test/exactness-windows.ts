@@ -1,0 +1,159 @@
+import {
+  divideUp,
+  LARGEST,
+  less,
+  microseconds,
+  min,
+  type Seen,
+  type Terms,
+  TICKS,
+} from './exactness-terms.ts';
+
+/** The most that a window counts. */
+const MOST_UNITS = 2n ** 52n;
+
+/** The window in which the units were counted; undefined when there are none. */
+type Counted = { readonly start: bigint; readonly end: bigint; readonly count: bigint } | undefined;
+
+export class FixedWindowTerms implements Terms<Counted, bigint> {
+  readonly overdraws = true;
+  readonly queues = false;
+  readonly fresh: Counted = undefined;
+  readonly limit: bigint;
+  private readonly window: bigint;
+
+  constructor(limit: number, window: number) {
+    this.limit = BigInt(limit);
+    this.window = microseconds(window);
+  }
+
+  seen(counted: Counted, now: bigint): Seen<Counted> {
+    if (counted === undefined || now >= counted.end || counted.count === 0n) {
+      return { state: undefined, healed: false };
+    }
+    return now < counted.start
+      ? { state: { ...this.around(now), count: counted.count }, healed: true }
+      : { state: counted, healed: false };
+  }
+
+  whole(counted: Counted): boolean {
+    return counted === undefined || counted.count === 0n;
+  }
+
+  admits(counted: Counted, cost: bigint): boolean {
+    return this.limit > 0n && (counted?.count ?? 0n) + cost <= this.limit;
+  }
+
+  charge(
+    counted: Counted,
+    cost: bigint,
+    now: bigint,
+  ): { readonly state: Counted; readonly receipt: bigint } {
+    const own = this.around(now);
+    const kept = counted !== undefined && counted.end >= own.end ? counted : own;
+    const state = { ...kept, count: min((counted?.count ?? 0n) + cost, MOST_UNITS) };
+    return { state, receipt: state.start };
+  }
+
+  refund(counted: Counted, units: bigint): Counted {
+    return counted && { ...counted, count: less(counted.count, units) };
+  }
+
+  giveBack(counted: Counted, units: bigint, start: bigint): Counted {
+    return counted?.start === start ? this.refund(counted, units) : counted;
+  }
+
+  private around(now: bigint): { readonly start: bigint; readonly end: bigint } {
+    const start = (now / this.window) * this.window;
+    return { start, end: start + this.window };
+  }
+}
+
+/** Two neighbouring windows; undefined when there are no units in them. */
+type Sliding =
+  | {
+      readonly start: bigint;
+      readonly window: bigint;
+      readonly count: bigint;
+      readonly previous: bigint;
+    }
+  | undefined;
+
+export class SlidingWindowTerms implements Terms<Sliding, [start: bigint, window: bigint]> {
+  readonly overdraws = true;
+  readonly queues = false;
+  readonly fresh: Sliding = undefined;
+  readonly limit: bigint;
+  private readonly window: bigint;
+
+  constructor(limit: number, window: number) {
+    this.limit = BigInt(limit);
+    this.window = microseconds(window);
+  }
+
+  seen(sliding: Sliding, now: bigint): Seen<Sliding> {
+    if (sliding === undefined || this.whole(sliding)) return { state: undefined, healed: false };
+    const { start, window, count } = sliding;
+    if (now < start) return { state: { ...sliding, start: (now / window) * window }, healed: true };
+    if (now < start + window) return { state: sliding, healed: false };
+    const next = { start: start + window, window, count: 0n, previous: count };
+    const state = now < next.start + window && count > 0n ? next : undefined;
+    return { state, healed: false };
+  }
+
+  whole(sliding: Sliding): boolean {
+    return sliding === undefined || (sliding.count === 0n && sliding.previous === 0n);
+  }
+
+  admits(sliding: Sliding, cost: bigint, now: bigint): boolean {
+    if (this.limit === 0n || cost > this.limit) return false;
+    if (sliding === undefined) return true;
+    const { ticks, left } = this.left(sliding, now);
+    const limit = min(this.limit, LARGEST / ticks);
+    return (sliding.count + cost) * ticks + sliding.previous * left <= limit * ticks;
+  }
+
+  charge(
+    sliding: Sliding,
+    cost: bigint,
+    now: bigint,
+  ): { readonly state: Sliding; readonly receipt: [start: bigint, window: bigint] } {
+    const own = { start: (now / this.window) * this.window, window: this.window, previous: 0n };
+    let before = sliding ?? { ...own, count: 0n };
+    if (before.window < this.window) {
+      const { ticks, left } = this.left(before, now);
+      before = { ...own, count: before.count + divideUp(before.previous * left, ticks) };
+    }
+    const state = { ...before, count: min(before.count + cost, MOST_UNITS) };
+    return { state, receipt: [state.start, state.window] };
+  }
+
+  refund(sliding: Sliding, units: bigint): Sliding {
+    if (sliding === undefined) return undefined;
+    const { count, previous } = sliding;
+    return {
+      ...sliding,
+      count: less(count, units),
+      previous: less(previous, less(units, count)),
+    };
+  }
+
+  giveBack(sliding: Sliding, units: bigint, [start, window]: [bigint, bigint]): Sliding {
+    if (sliding === undefined || sliding.window !== window) return sliding;
+    if (sliding.start === start) return { ...sliding, count: less(sliding.count, units) };
+    return sliding.start === start + window
+      ? { ...sliding, previous: less(sliding.previous, units) }
+      : sliding;
+  }
+
+  /** The window's length and what is left of it, in the finest ticks in which the estimate can be compared. */
+  private left(
+    { start, window }: NonNullable<Sliding>,
+    now: bigint,
+  ): { readonly ticks: bigint; readonly left: bigint } {
+    const fits = (tick: bigint): boolean =>
+      window % tick === 0n && this.limit * (window / tick) <= LARGEST;
+    const tick = TICKS.find(fits) ?? 1n;
+    return { ticks: window / tick, left: window / tick - (now - start) / tick };
+  }
+}

@@ -1,0 +1,106 @@
+import type { IncomingMessage } from 'node:http';
+import {
+  type Adapter,
+  type Decision,
+  Gate,
+  GATE_OPTIONS,
+  type GateOptions,
+  type Lane,
+  type Limiter,
+  type MaybePromise,
+  type Outcome,
+  type Rejections,
+  type RouteOptions,
+  TollgateConfigError,
+  TollgateRefusal,
+} from '@tollgate/core';
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
+
+export * from './keys.ts';
+
+declare global {
+  // eslint-disable-next-line typescript/no-namespace -- Express's own way to add a property to its request
+  namespace Express {
+    interface Request {
+      /** What the gates say that the request passed so far. */
+      rateLimit?: Decision;
+    }
+  }
+}
+
+export interface ExpressOptions extends GateOptions<Request> {
+  /** `"send"` answers a refusal, `"next"` hands it to the error middleware as a TollgateRefusal; default `"send"`. */
+  readonly refusals?: 'send' | 'next';
+}
+
+/** Middleware, and the gate behind it. */
+export interface ExpressGate extends RequestHandler {
+  /** The same gate with what a route changes: dearer, or with more limits. */
+  with(route: RouteOptions<Request>): RequestHandler;
+  readonly limiter: Limiter;
+  /** Decides on an upgrade, or anything else outside Express. The caller answers. */
+  consume(request: IncomingMessage): MaybePromise<Decision>;
+  rejections(): Rejections;
+  close(): MaybePromise<void>;
+}
+
+const ADAPTER: Adapter<Request> = {
+  options: [...GATE_OPTIONS, 'refusals'],
+  staged: false,
+  proxyTrust({ app }) {
+    if (app.get('trust proxy') === false) return 'none';
+    const trusts = app.get('trust proxy fn') as (address: string, hop: number) => boolean;
+    return trusts('203.0.113.1', 100) ? 'all' : 'some';
+  },
+};
+
+/**
+ * Express middleware that limits requests: `app.use(rateLimit({ … }))`, and per route `gate.with({ … })`.
+ *
+ * @throws TollgateConfigError with the path of the option at fault and the mend.
+ */
+export function rateLimit(options: ExpressOptions): ExpressGate {
+  const gate = new Gate<Request>(options, ADAPTER);
+  const { refusals = 'send' } = options;
+  if (refusals !== 'send' && refusals !== 'next') {
+    throw new TollgateConfigError('refusals', 'expected "send" or "next"');
+  }
+  const middleware = (lane: Lane<Request>): RequestHandler =>
+    function tollgate(request, response, next) {
+      const set = (name: string, value: string): void => {
+        if (!response.headersSent) response.setHeader(name, value);
+      };
+      const exchange = { request, raw: request, response, set };
+      const finish = (outcome: Outcome): void => {
+        if (outcome === 'gone') return;
+        if (outcome !== undefined) request.rateLimit = outcome;
+        if (outcome === undefined || outcome.allowed) return next();
+        if (refusals === 'next') return next(new TollgateRefusal(outcome));
+        const { status, type, text } = gate.refusal(exchange, outcome);
+        send(response, status, type, text);
+      };
+      let outcome: MaybePromise<Outcome>;
+      try {
+        outcome = gate.pass(exchange, lane, 'onRequest');
+        if (!(outcome instanceof Promise)) return finish(outcome);
+      } catch (error) {
+        return next(error);
+      }
+      outcome.then(finish).catch(next);
+    };
+  return Object.assign(middleware(gate.lane()), {
+    with: (route: RouteOptions<Request>) => middleware(gate.lane(route, 'with')),
+    limiter: gate.limiter,
+    consume: (request: IncomingMessage) => gate.consume(request as Request),
+    rejections: () => gate.rejections(),
+    close: () => gate.close(),
+  });
+}
+
+function send(response: Response, status: number, type: string, text: string): void {
+  if (response.headersSent) return;
+  response.statusCode = status;
+  response.setHeader('Content-Type', type);
+  response.setHeader('Content-Length', Buffer.byteLength(text));
+  response.end(text);
+}

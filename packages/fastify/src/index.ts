@@ -1,0 +1,143 @@
+import type { IncomingMessage } from 'node:http';
+import {
+  type Adapter,
+  type Decision,
+  type Exchange,
+  Gate,
+  GATE_OPTIONS,
+  type GateOptions,
+  type Lane,
+  type MaybePromise,
+  type Outcome,
+  type RouteOptions,
+  type Stage,
+  TollgateRefusal,
+} from '@tollgate/core';
+import type { FastifyInstance, FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
+import fp from 'fastify-plugin';
+
+export * from './keys.ts';
+
+export type FastifyOptions = GateOptions<FastifyRequest>;
+
+/** `config.rateLimit` of a route: what it changes, false for no limit, true for the gate's limits as they are. */
+export type RouteRateLimit = RouteOptions<FastifyRequest> | boolean;
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    tollgate: Gate<FastifyRequest>;
+  }
+  interface FastifyRequest {
+    /** What the gates say that the request passed so far. */
+    rateLimit: Decision | undefined;
+  }
+  interface FastifyContextConfig {
+    rateLimit?: RouteRateLimit;
+  }
+}
+
+const ADAPTER: Adapter<FastifyRequest> = {
+  options: GATE_OPTIONS,
+  staged: true,
+  proxyTrust(request) {
+    if (request.ips === undefined) return 'none';
+    // A hundred made-up proxies: who trusts the last of them trusts everybody.
+    const forwarded = Array.from({ length: 100 }, () => '203.0.113.1').join(', ');
+    const raw = {
+      headers: { 'x-forwarded-for': forwarded },
+      socket: { remoteAddress: '203.0.113.1' },
+    };
+    const probe = Object.create(request, { raw: { value: raw } }) as FastifyRequest;
+    return probe.ips?.length === 101 ? 'all' : 'some';
+  },
+};
+
+/** Fastify answers an error that it has no handler for itself; then the problem is sent instead. */
+const FASTIFY_HANDLER = 'defaultErrorHandler';
+
+const plugin: FastifyPluginCallback<FastifyOptions> = (app, options, done) => {
+  // Without a logger of its own Fastify's discards everything, mistakes that must be heard of included.
+  const logger = app.log.level === undefined ? undefined : app.log;
+  const gate = new Gate<FastifyRequest>({ ...(logger && { logger }), ...options }, ADAPTER);
+  const usual = gate.lane();
+  const lanes = new WeakMap<object, Lane<FastifyRequest>>();
+
+  /** The lane of a route; undefined where it is not limited. Only the nearest gate takes a route's changes. */
+  function laneOf(
+    route: unknown,
+    nearest: boolean,
+    path: string,
+  ): Lane<FastifyRequest> | undefined {
+    if (route === false) return undefined;
+    if (route === undefined || route === true || !nearest) return usual;
+    if (typeof route !== 'object' || route === null) return gate.lane(route as never, path);
+    let lane = lanes.get(route);
+    if (lane === undefined) {
+      lane = gate.lane(route, path);
+      lanes.set(route, lane);
+    }
+    return lane;
+  }
+
+  function pass(stage: Stage, request: FastifyRequest, reply: FastifyReply, next: Next): void {
+    const { raw } = request;
+    const set = (name: string, value: string): void => void reply.header(name, value);
+    const exchange = { request, raw, response: reply.raw, set };
+    let outcome: MaybePromise<Outcome>;
+    try {
+      const route = request.routeOptions.config.rateLimit;
+      const lane = laneOf(route, request.server.tollgate === gate, 'config.rateLimit');
+      outcome = lane && gate.pass(exchange, lane, stage);
+      if (!(outcome instanceof Promise)) return finish(gate, exchange, reply, outcome, next);
+    } catch (error) {
+      return next(error as Error);
+    }
+    outcome.then((late) => finish(gate, exchange, reply, late, next)).catch(next);
+  }
+
+  app.addHook('onRoute', function onRoute(route) {
+    laneOf(route.config?.rateLimit, this.tollgate === gate, `${route.url} config.rateLimit`);
+  });
+  if (!Object.hasOwn(app, 'tollgate')) app.decorate('tollgate', gate);
+  if (!app.hasRequestDecorator('rateLimit')) app.decorateRequest('rateLimit', undefined);
+  app.addHook('onRequest', function tollgate(request, reply, next) {
+    pass('onRequest', request, reply, next);
+  });
+  app.addHook('preHandler', function tollgate(request, reply, next) {
+    pass('preHandler', request, reply, next);
+  });
+  app.addHook('onClose', () => gate.close());
+  done();
+};
+
+type Next = (error?: Error) => void;
+
+function finish(
+  gate: Gate<FastifyRequest>,
+  exchange: Exchange<FastifyRequest>,
+  reply: FastifyReply,
+  outcome: Outcome,
+  next: Next,
+): void {
+  if (outcome === 'gone') return;
+  const { request } = exchange;
+  if (outcome !== undefined) request.rateLimit = outcome;
+  if (outcome === undefined || outcome.allowed) return next();
+  if (request.server.errorHandler.name !== FASTIFY_HANDLER) {
+    return next(new TollgateRefusal(outcome));
+  }
+  const { status, type, text } = gate.refusal(exchange, outcome);
+  // Bytes, since Fastify would add a charset, which JSON does not have, to the type of a text.
+  reply.code(status).header('content-type', type).send(Buffer.from(text));
+}
+
+/**
+ * Fastify plugin that limits requests: `await app.register(tollgate, { … })`, and per route `config.rateLimit`.
+ * It covers the context it is registered in and those below, routes declared earlier included.
+ */
+export const tollgate: FastifyPluginCallback<FastifyOptions> = fp(plugin, {
+  fastify: '5.x',
+  name: '@tollgate/fastify',
+});
+
+export default tollgate;
