@@ -1,4 +1,5 @@
 import { show, TollgateArgumentError } from './errors.ts';
+import { allDone, type MaybePromise } from './maybe-promise.ts';
 import type { Policy } from './policy.ts';
 import type { Answer, Charge, Correction, Store } from './store.ts';
 
@@ -7,8 +8,6 @@ export type Reason = 'ok' | 'limited' | 'overloaded' | 'banned' | 'denied' | 'st
 
 /** Where an answer came from, from the most exact to the least. */
 export type Source = 'store' | 'lease' | 'fallback' | 'none';
-
-export type MaybePromise<T> = T | Promise<T>;
 
 const GRAVITY: Readonly<Record<Reason, number>> = {
   ok: 0,
@@ -158,8 +157,7 @@ export class Decision {
     const corrections = this.#charges
       .filter(({ rule, settled, receipt }) => receipt !== undefined && !settled && !rule.holdsSlots)
       .map((charge) => ({ charge, units: -charge.cost }));
-    const done = [correct(corrections), this.release()].filter((call) => call !== undefined);
-    return done.length === 0 ? undefined : Promise.all(done).then(() => undefined);
+    return allDone([correct(corrections), this.release()]);
   }
 
   /** The charges that hold a slot still. */
@@ -243,9 +241,7 @@ function each<T extends BookedCharge | Correction>(
       items.filter((item) => ledgerOf(item) === ledger),
     ),
   );
-  return calls.some((done) => done instanceof Promise)
-    ? Promise.all(calls).then(() => undefined)
-    : undefined;
+  return allDone(calls);
 }
 
 function list(names: readonly string[]): string {

@@ -32,8 +32,8 @@ export function show(value: unknown): string {
   if (typeof value === 'string') {
     return `${JSON.stringify(value.length > 40 ? `${value.slice(0, 40)}…` : value)} (string)`;
   }
-  if (value === null || value === undefined) return String(value);
-  if (typeof value === 'object') return Array.isArray(value) ? 'an array' : 'an object';
-  if (typeof value === 'function') return 'a function';
-  return String(value);
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value === 'object') return 'an object';
+  return typeof value === 'function' ? 'a function' : String(value as number | undefined);
 }

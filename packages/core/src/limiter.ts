@@ -1,10 +1,4 @@
-import {
-  type BookedCharge,
-  checkCost,
-  Decision,
-  type Ledger,
-  type MaybePromise,
-} from './decision.ts';
+import { type BookedCharge, Decision, type Ledger } from './decision.ts';
 import { show, TollgateArgumentError, TollgateClosedError, TollgateConfigError } from './errors.ts';
 import {
   type CallOptions,
@@ -17,6 +11,7 @@ import {
   refuseUnknown,
 } from './limits.ts';
 import { consoleLogger, type Logger } from './logger.ts';
+import { andThen, type MaybePromise } from './maybe-promise.ts';
 import type { PolicyInput } from './policy.ts';
 import { Tenant } from './registry.ts';
 import { HeldSlots } from './slots.ts';
@@ -52,11 +47,6 @@ export type Reply<S extends Store, T> = S extends { readonly async: false }
     : MaybePromise<T>;
 
 const OPTIONS = ['store', 'limits', 'priorities', 'logger', 'onDecision', 'onStoreError'] as const;
-
-/** Goes on with a value at once, and with a promise when it resolves. */
-function then<T, U>(value: MaybePromise<T>, use: (value: T) => MaybePromise<U>): MaybePromise<U> {
-  return value instanceof Promise ? value.then(use) : use(value);
-}
 
 /**
  * Limits bound to a store, without HTTP. All limits of a call are decided as one: either all admit and all are
@@ -198,7 +188,7 @@ export class Limiter<S extends Store = Store> {
     if (!this.closed) {
       this.closed = true;
       this.waiting.close(new TollgateClosedError());
-      this.closing = then(this.free(this.slots.all()), () =>
+      this.closing = andThen(this.free(this.slots.all()), () =>
         this.tenant.leave() ? this.quietly(() => this.store.close()) : undefined,
       );
     }
@@ -247,7 +237,7 @@ export class Limiter<S extends Store = Store> {
   }
 
   private renew(held: readonly Charge[]): void {
-    void then(
+    void andThen(
       this.quietly(() => this.store.renew(held) as MaybePromise<boolean[]>),
       (kept) => this.slots.delete(held.filter((_, index) => kept?.[index] === false)),
     );
@@ -262,7 +252,7 @@ export class Limiter<S extends Store = Store> {
     };
     try {
       const value = call();
-      return then(value instanceof Promise ? value.catch(report) : value, (done) => {
+      return andThen(value instanceof Promise ? value.catch(report) : value, (done) => {
         this.waiting.nudge();
         return done;
       });
@@ -272,7 +262,7 @@ export class Limiter<S extends Store = Store> {
   }
 
   private thenNudge(done: MaybePromise<void>): Reply<S, void> {
-    return then(done, () => this.waiting.nudge()) as Reply<S, void>;
+    return andThen(done, () => this.waiting.nudge()) as Reply<S, void>;
   }
 
   private checkOpen(): void {

@@ -1,5 +1,6 @@
 import type { Receipt, Rule } from './algorithm.ts';
-import type { MaybePromise, Verdict } from './decision.ts';
+import type { Verdict } from './decision.ts';
+import type { MaybePromise } from './maybe-promise.ts';
 
 /** One limit's key, policy and cost, as handed to a store. */
 export interface Charge {

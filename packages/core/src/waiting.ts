@@ -1,4 +1,5 @@
-import type { Decision, MaybePromise } from './decision.ts';
+import type { Decision } from './decision.ts';
+import type { MaybePromise } from './maybe-promise.ts';
 
 /** A wait that ended without admission: it could not be in time. */
 export class TollgateWaitError extends Error {
@@ -90,7 +91,8 @@ export class WaitingLines {
 
   /** Lets those at the front ask again, since something was given back. */
   nudge(): void {
-    for (const [first] of [...this.lines.values()]) {
+    // A copy: whoever is admitted at once leaves its lines.
+    for (const [first] of Array.from(this.lines.values())) {
       if (first !== undefined && this.isFirst(first)) {
         clearTimeout(first.timer);
         void this.ask(first);
@@ -100,7 +102,8 @@ export class WaitingLines {
 
   /** Ends every wait. */
   close(error: Error): void {
-    for (const line of [...this.lines.values()]) for (const waiter of [...line]) waiter.fail(error);
+    const waiters = new Set([...this.lines.values()].flat());
+    for (const waiter of waiters) waiter.fail(error);
   }
 
   private isFirst(waiter: Waiter): boolean {

@@ -14,7 +14,7 @@ import {
   TollgateConfigError,
   TollgateRefusal,
 } from '@tollgate/core';
-import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 
 export * from './keys.ts';
 

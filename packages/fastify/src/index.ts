@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import {
   type Adapter,
   type Decision,
@@ -13,7 +12,7 @@ import {
   type Stage,
   TollgateRefusal,
 } from '@tollgate/core';
-import type { FastifyInstance, FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 
 export * from './keys.ts';

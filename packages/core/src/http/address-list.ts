@@ -71,7 +71,7 @@ function rangeOf(entry: unknown, path: string): Range {
   if (bits <= IPV4_IN_IPV6) {
     throw new TollgateConfigError(
       path,
-      `${show(entry)} stands for all of IPv4; write 0.0.0.0/0 if that is meant`,
+      `${show(entry)} holds all of IPv4; write 0.0.0.0/0 if that is meant`,
     );
   }
   return { address, family, bits: bits - IPV4_IN_IPV6 };

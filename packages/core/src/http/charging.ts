@@ -1,8 +1,9 @@
-import type { BookedCharge, MaybePromise } from '../decision.ts';
+import type { BookedCharge } from '../decision.ts';
+import { allOf, isPromise, type MaybePromise } from '../maybe-promise.ts';
 import type { CallOptions, Cost, Limits } from '../limits.ts';
 import type { PolicyInput } from '../policy.ts';
 import type { Diagnostics } from './diagnostics.ts';
-import { callOption, type GateLimit, isPromise } from './gate-limit.ts';
+import { callOption, type GateLimit } from './gate-limit.ts';
 import { addressOf, type HttpRequest } from './request.ts';
 
 /** What a limit asks of a request: a charge, nothing, or that it is refused before any store is asked. */
@@ -31,14 +32,7 @@ export class Charging<R extends HttpRequest> {
 
   /** What each limit asks, in their order. */
   ask(limits: readonly GateLimit<R>[], request: R, call: Call): MaybePromise<readonly Asked[]> {
-    const asked: MaybePromise<Asked>[] = [];
-    let pending = false;
-    for (const limit of limits) {
-      const each = this.askOne(limit, request, call);
-      if (isPromise(each)) pending = true;
-      asked.push(each);
-    }
-    return pending ? Promise.all(asked) : (asked as Asked[]);
+    return allOf(limits.map((limit) => this.askOne(limit, request, call)));
   }
 
   /** Calls a function of the options that belongs to no limit. */

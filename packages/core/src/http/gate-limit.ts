@@ -1,4 +1,4 @@
-import type { MaybePromise } from '../decision.ts';
+import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 import { TollgateConfigError } from '../errors.ts';
 import type { Limit, LimitOptions } from '../limits.ts';
 import type { Policy, PolicyInput } from '../policy.ts';
@@ -92,10 +92,6 @@ export function callOption<R, T>(
     throw faultOf(option, error);
   }
   return isPromise(value) ? inTime(value, option, timeoutMs) : value;
-}
-
-export function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
-  return typeof (value as { then?: unknown } | undefined)?.then === 'function';
 }
 
 async function inTime<T>(promise: Promise<T>, option: string, timeoutMs: number): Promise<T> {

@@ -1,5 +1,6 @@
 import { show, TollgateConfigError } from '../errors.ts';
-import type { Decision, MaybePromise } from '../decision.ts';
+import type { Decision } from '../decision.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 import { parseDuration } from '../duration.ts';
 import { type Cost, LIMIT_OPTIONS, type LimitOptions, refuseUnknown } from '../limits.ts';
 import type { Logger } from '../logger.ts';

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type BookedCharge, Decision, type MaybePromise, type Verdict } from '../decision.ts';
+import { type BookedCharge, Decision, type Verdict } from '../decision.ts';
+import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 import { TollgateConfigError } from '../errors.ts';
 import { Limiter } from '../limiter.ts';
 import { type Cost, MOST_LIMITS } from '../limits.ts';
@@ -7,7 +8,7 @@ import { consoleLogger, type Logger } from '../logger.ts';
 import { fixedWindow } from '../policy.ts';
 import { type Asked, type Call, Charging } from './charging.ts';
 import { Diagnostics } from './diagnostics.ts';
-import { type GateLimit, gateLimit, isPromise } from './gate-limit.ts';
+import { type GateLimit, gateLimit } from './gate-limit.ts';
 import {
   checkGate,
   checkRoute,

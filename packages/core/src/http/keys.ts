@@ -1,4 +1,4 @@
-import type { MaybePromise } from '../decision.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 import { show, TollgateArgumentError, TollgateConfigError } from '../errors.ts';
 import { refuseUnknown } from '../limits.ts';
 import { clientIp } from './client-ip.ts';

@@ -18,7 +18,7 @@ const FIELDS: ReadonlySet<string> = new Set([
  * a client that paces itself would not dare to follow it. The status is known only when the head is written.
  */
 export function hideFromRedirects(response: ServerResponse, decisions: readonly Decision[]): void {
-  const writeHead = response.writeHead;
+  const writeHead = response.writeHead.bind(response) as (...head: unknown[]) => ServerResponse;
   const patched = (status: number, ...rest: unknown[]): ServerResponse => {
     if (suppressed(decisions, status)) {
       for (const name of response.getHeaderNames())
@@ -30,7 +30,7 @@ export function hideFromRedirects(response: ServerResponse, decisions: readonly 
         }
       }
     }
-    return Reflect.apply(writeHead, response, [status, ...rest]) as ServerResponse;
+    return writeHead(status, ...rest);
   };
-  response.writeHead = patched as typeof writeHead;
+  response.writeHead = patched as typeof response.writeHead;
 }

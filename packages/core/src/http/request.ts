@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { MaybePromise } from '../decision.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 
 /**
  * What is read of a request: Fastify's, Express's and Node's own (`IncomingMessage`, `Http2ServerRequest`) all have

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { type BookedCharge, correct, Decision, type MaybePromise } from '../decision.ts';
+import { type BookedCharge, correct, Decision } from '../decision.ts';
+import { allDone, type MaybePromise } from '../maybe-promise.ts';
 
 /** One name for all copies of this module, so that an ESM and a CommonJS gate know of one another. */
 const VISIT = Symbol.for('tollgate.visit');
@@ -39,7 +40,9 @@ export class Visit {
 
   /** All decisions as one; undefined before the first. */
   decision(): Decision | undefined {
-    return this.decisions.length < 2 ? this.decisions[0] : this.decisions.reduce(Decision.merge);
+    return this.decisions.length < 2
+      ? this.decisions[0]
+      : this.decisions.reduce((all, next) => Decision.merge(all, next));
   }
 
   /** What a charge adds to what was charged for its limit on the same store already; undefined for nothing. */
@@ -55,10 +58,7 @@ export class Visit {
   /** Settles everything to 0 and frees the slots: the request is not served after all. */
   cancel(): MaybePromise<void> {
     if (this.charges.length === 0) return undefined;
-    const done = this.decisions.map((decision) => decision.cancel());
-    return done.some((call) => call instanceof Promise)
-      ? Promise.all(done).then(() => undefined)
-      : undefined;
+    return allDone(this.decisions.map((decision) => decision.cancel()));
   }
 
   /** Settles provisional charges and frees slots once the response is over, however it ends. */
