@@ -31,6 +31,10 @@ export interface Rule {
   readonly overdraws: boolean;
   /** Whether a charge holds a slot until it is released. */
   readonly holdsSlots: boolean;
+  /** Whether keys have clocks of their own, so that `offset` is to be asked. */
+  readonly spreads: boolean;
+  /** Whether admitted requests wait in line, so that `delay` is to be asked. */
+  readonly queues: boolean;
   /** Why this rule refuses. */
   readonly refusal: 'limited' | 'overloaded';
 
@@ -47,7 +51,10 @@ export interface Rule {
   remaining(state: State, now: number): number;
   /** How long until the state is as if never seen, 0 when it is. */
   resetAfter(state: State, now: number): number;
-  /** Charges `cost` units, above 0, whatever is owed already. `slot` names the place a concurrency rule takes. */
+  /**
+   * Charges `cost` units, above 0, whatever is owed already. `slot` names the place a concurrency rule takes.
+   * Returns a copy of the state where it has a fixed size, else what finds the charge again in the list.
+   */
   add(state: State, cost: number, now: number, slot: number): Receipt;
   /** Takes `units` off what is owed, never below nothing. */
   refund(state: State, units: number, now: number): void;

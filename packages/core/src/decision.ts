@@ -59,54 +59,104 @@ export interface BookedCharge extends Charge {
   settled: boolean;
 }
 
-/** What all limits of a request say together. Units are costs, durations milliseconds. */
+/**
+ * What all limits of a request say together. Units are costs, durations milliseconds.
+ *
+ * Its fields are worked out when they are read: most callers read one or two.
+ */
 export class Decision {
-  readonly allowed: boolean;
-  readonly reason: Reason;
+  readonly #answer: Answer;
+  readonly #charges: readonly BookedCharge[];
+  #binding: Verdict | undefined;
+  #settled = false;
+
+  static {
+    // Shows the fields where a decision is logged or printed.
+    Object.defineProperty(this.prototype, Symbol.for('nodejs.util.inspect.custom'), {
+      value(this: Decision): DecisionData {
+        return this.toJSON();
+      },
+    });
+  }
+
+  constructor(answer: Answer, charges: readonly BookedCharge[]) {
+    this.#answer = answer;
+    this.#charges = charges;
+  }
+
+  get allowed(): boolean {
+    return this.#answer.admitted;
+  }
+
+  get reason(): Reason {
+    return this.#answer.admitted ? 'ok' : gravest(this.#answer.verdicts);
+  }
+
   /** One per limit that applied, in the limits' order. */
-  readonly verdicts: readonly Verdict[];
+  get verdicts(): readonly Verdict[] {
+    return this.#answer.verdicts;
+  }
+
   /**
    * What the client should pace itself by: when refused the refusing verdict with the longest wait, else the one with
    * the least remaining share.
    */
-  readonly binding: Verdict | undefined;
-  /** The binding verdict's quota; Infinity without one. */
-  readonly limit: number;
-  /** The binding verdict's remaining; Infinity without one. */
-  readonly remaining: number;
-  /** The binding verdict's reset; 0 without one. */
-  readonly resetAfterMs: number;
-  /** Until the same request is admitted: the longest wait of those that refuse, 0 when allowed, Infinity for never. */
-  readonly retryAfterMs: number;
-  /** How long to hold an admitted request before serving it. */
-  readonly delayMs: number;
-  /** The store's time of the decision, in milliseconds since the epoch. */
-  readonly atMs: number;
-  /** Where the least exact of the verdicts came from. */
-  readonly source: Source;
-  readonly #charges: readonly BookedCharge[];
-  #settled = false;
+  get binding(): Verdict | undefined {
+    return (this.#binding ??= bindingOf(this.#answer.verdicts));
+  }
 
-  constructor(answer: Answer, charges: readonly BookedCharge[]) {
-    const { verdicts } = answer;
-    const binding = bindingOf(verdicts);
-    // The binding verdict of a refusal may be an ordinary one beside a graver one with a shorter wait.
-    const reason =
-      binding === undefined || verdicts.length === 1
-        ? (binding?.reason ?? 'ok')
-        : gravest(verdicts);
-    this.allowed = reason === 'ok';
-    this.reason = reason;
-    this.verdicts = verdicts;
-    this.binding = binding;
-    this.limit = binding === undefined ? Infinity : binding.limit;
-    this.remaining = binding === undefined ? Infinity : binding.remaining;
-    this.resetAfterMs = binding === undefined ? 0 : binding.resetAfterMs;
-    this.retryAfterMs = binding === undefined ? 0 : binding.retryAfterMs;
-    this.delayMs = reason === 'ok' ? answer.delay / 1_000 : 0;
-    this.atMs = answer.at / 1_000;
-    this.source = vaguest(verdicts);
-    this.#charges = charges;
+  /** The binding verdict's quota; Infinity without one. */
+  get limit(): number {
+    return this.binding?.limit ?? Infinity;
+  }
+
+  /** The binding verdict's remaining; Infinity without one. */
+  get remaining(): number {
+    return this.binding?.remaining ?? Infinity;
+  }
+
+  /** The binding verdict's reset; 0 without one. */
+  get resetAfterMs(): number {
+    return this.binding?.resetAfterMs ?? 0;
+  }
+
+  /** Until the same request is admitted: the longest wait of those that refuse, 0 when allowed, Infinity for never. */
+  get retryAfterMs(): number {
+    return this.#answer.admitted ? 0 : (this.binding?.retryAfterMs ?? 0);
+  }
+
+  /** How long to hold an admitted request before serving it. */
+  get delayMs(): number {
+    return this.#answer.admitted ? this.#answer.delay / 1_000 : 0;
+  }
+
+  /** The store's time of the decision, in milliseconds since the epoch. */
+  get atMs(): number {
+    return this.#answer.at / 1_000;
+  }
+
+  /** Where the least exact of the verdicts came from. */
+  get source(): Source {
+    return vaguest(this.#answer.verdicts);
+  }
+
+  /** The decision as plain data. */
+  toJSON(): DecisionData {
+    const { allowed, reason, verdicts, binding, limit, remaining } = this;
+    const { resetAfterMs, retryAfterMs, delayMs, atMs, source } = this;
+    return {
+      allowed,
+      reason,
+      verdicts,
+      binding,
+      limit,
+      remaining,
+      resetAfterMs,
+      retryAfterMs,
+      delayMs,
+      atMs,
+      source,
+    };
   }
 
   /** What two decisions on one request say together; of a limit that both charged, the second counts. */
@@ -121,9 +171,10 @@ export class Decision {
       );
     return new Decision(
       {
+        admitted: first.allowed && second.allowed,
         verdicts: [...first.verdicts.filter((verdict) => !isAgain(verdict)), ...second.verdicts],
-        at: Math.round(second.atMs * 1_000),
-        delay: Math.round(Math.max(first.delayMs, second.delayMs) * 1_000),
+        at: second.#answer.at,
+        delay: Math.max(first.#answer.delay, second.#answer.delay),
       },
       [...first.#charges, ...second.#charges],
     );
@@ -169,8 +220,8 @@ export class Decision {
 
   /** The same decision once its delay is over. It takes the place of this one. */
   served(): Decision {
-    const { verdicts, atMs } = this;
-    return new Decision({ verdicts, at: Math.round(atMs * 1_000), delay: 0 }, this.#charges);
+    const { admitted, verdicts, at } = this.#answer;
+    return new Decision({ admitted, verdicts, at, delay: 0 }, this.#charges);
   }
 
   /** Which limits a settlement means, and the units it says. */
@@ -219,6 +270,22 @@ export class Decision {
     return corrections;
   }
 }
+
+/** A decision's fields as plain data. */
+export type DecisionData = Pick<
+  Decision,
+  | 'allowed'
+  | 'reason'
+  | 'verdicts'
+  | 'binding'
+  | 'limit'
+  | 'remaining'
+  | 'resetAfterMs'
+  | 'retryAfterMs'
+  | 'delayMs'
+  | 'atMs'
+  | 'source'
+>;
 
 /** Carries out corrections, each where its charge was booked. */
 export function correct(corrections: readonly Correction[]): MaybePromise<void> {

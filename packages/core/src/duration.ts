@@ -35,7 +35,8 @@ export function parseDuration(value: unknown, path: string): number {
     throw new TollgateConfigError(path, `expected at most 400 days, got ${show(value)}`);
   }
   const us = Math.round(ms * 1_000);
-  if (us === 0 || Math.abs(us - ms * 1_000) > 1e-6) {
+  // A number is read as the whole microseconds that it is the closest number to.
+  if (us === 0 || (us / 1_000 !== ms && Math.abs(us - ms * 1_000) > 1e-6)) {
     throw new TollgateConfigError(
       path,
       `expected a whole number of microseconds, got ${show(value)}; the nearest is ${Math.max(1, us) / 1_000} (ms)`,

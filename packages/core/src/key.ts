@@ -5,6 +5,7 @@ const LONGEST_BYTES = 256;
 /** No UTF-16 code unit takes more bytes than this in UTF-8. */
 const BYTES_PER_UNIT = 3;
 const MARK = 'sha256:';
+const MARK_UNIT = MARK.charCodeAt(0);
 const PLAIN_UNITS = Math.floor(LONGEST_BYTES / BYTES_PER_UNIT);
 
 /**
@@ -19,8 +20,9 @@ export function canonicalKey(key: unknown, name: string): string {
       `The key of ${name} must be a non-empty string, or undefined where the limit does not apply; got ${show(key)}.`,
     );
   }
-  const short = key.length <= PLAIN_UNITS || Buffer.byteLength(key) <= LONGEST_BYTES;
-  if (short && !key.startsWith(MARK)) return key;
+  // Nearly every key leaves here: short, and not even the first letter of the mark.
+  if (key.length <= PLAIN_UNITS && key.charCodeAt(0) !== MARK_UNIT) return key;
+  if (Buffer.byteLength(key) <= LONGEST_BYTES && !key.startsWith(MARK)) return key;
   // UTF-16, since UTF-8 would write every lone surrogate alike.
   return MARK + createHash('sha256').update(Buffer.from(key, 'utf16le')).digest('base64url');
 }

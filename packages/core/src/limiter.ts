@@ -17,7 +17,7 @@ import { Tenant } from './registry.ts';
 import { HeldSlots } from './slots.ts';
 import type { Answer, Charge, Mode, Store } from './store.ts';
 import { type MemoryStore, memoryStore } from './stores/memory.ts';
-import { WaitingLines } from './waiting.ts';
+import { type Line, WaitingLines } from './waiting.ts';
 
 export interface LimiterOptions<S extends Store = Store> {
   /** Default `memoryStore()`. */
@@ -72,24 +72,33 @@ export class Limiter<S extends Store = Store> {
     refuseUnknown(options, OPTIONS, '');
     const { limits, priorities = DEFAULT_PRIORITIES, logger = consoleLogger } = options;
     // Without a store S is MemoryStore, which the type of createLimiter() says.
-    this.store = options.store ?? (memoryStore() as unknown as S);
-    if (typeof (this.store as Partial<Store>).decide !== 'function') {
+    this.store = options.store === undefined ? (memoryStore() as unknown as S) : options.store;
+    if (typeof (this.store as Partial<Store> | null)?.decide !== 'function') {
       throw new TollgateConfigError(
         'store',
         `expected a store, such as memoryStore(), got ${show(this.store)}`,
       );
     }
+    checkObservers(options);
     const ledger: Ledger = {
       store: this.store,
-      correct: (corrections) => this.quietly(() => this.store.correct(corrections)),
+      correct: (corrections) => {
+        const charges = corrections.map(({ charge }) => charge);
+        return this.quietly(() => this.store.correct(corrections), charges);
+      },
       release: (held) => this.free(held),
     };
-    this.tenant = new Tenant(this.store);
     this.limits = new Limits(priorities, ledger);
     if (!Array.isArray(limits)) {
       throw new TollgateConfigError('limits', `expected an array of limits, got ${show(limits)}`);
     }
-    for (const [index, limit] of limits.entries()) this.add(limit, `limits[${index}]`);
+    this.tenant = new Tenant(this.store);
+    try {
+      for (const [index, limit] of limits.entries()) this.add(limit, `limits[${index}]`);
+    } catch (error) {
+      this.tenant.leave();
+      throw error;
+    }
     this.logger = logger;
     this.onDecision = options.onDecision;
     this.onStoreError = options.onStoreError;
@@ -129,15 +138,18 @@ export class Limiter<S extends Store = Store> {
     if (typeof maxWaitMs !== 'number' || !(maxWaitMs >= 0)) {
       throw new TollgateArgumentError(`maxWaitMs must be 0 or more, got ${show(maxWaitMs)}.`);
     }
-    const charges = this.limits.charges(keys, call);
-    this.checkOpen();
+    const lines = this.limits.charges(keys, call);
+    // Made anew each time, since a policy may be replaced meanwhile.
+    const kept = { ...keys };
+    const charges = (): BookedCharge[] => this.limits.charges(kept, call);
+    if (this.closed) return Promise.reject(new TollgateClosedError());
     return this.waiting
       .join({
-        lines: charges.map(({ name, key }) => `${name}\n${key}`),
+        lines,
         maxWaitMs,
         signal,
-        attempt: () => this.decide(charges, 'consume', false),
-        peek: () => this.decide(charges, 'peek', false),
+        attempt: () => this.decide(charges(), 'consume', false),
+        peek: () => this.decide(charges(), 'peek', false),
         cancel: (decision) => (decision.allowed ? decision.cancel() : undefined),
       })
       .then((decision) => {
@@ -163,14 +175,15 @@ export class Limiter<S extends Store = Store> {
    */
   refund(keys: Keys, cost?: Cost): Reply<S, void> {
     const charges = this.countedCharges(keys, cost, 'refund');
-    this.checkOpen();
-    return this.thenNudge(this.store.refund(charges));
+    if (this.closed) return this.refuseClosed();
+    return this.thenNudge(this.store.refund(charges), charges);
   }
 
   /** Forgets these keys. */
   reset(keys: Keys): Reply<S, void> {
-    this.checkOpen();
-    return this.thenNudge(this.store.reset(this.limits.keysOf(keys)));
+    const forgotten = this.limits.keysOf(keys);
+    if (this.closed) return this.refuseClosed();
+    return this.thenNudge(this.store.reset(forgotten), forgotten);
   }
 
   /**
@@ -179,8 +192,9 @@ export class Limiter<S extends Store = Store> {
    * @throws TollgateConfigError for a wrong policy.
    */
   update(name: string, policy: PolicyInput): void {
-    this.limits.update(name, policy);
-    this.waiting.nudge();
+    if (this.closed) throw new TollgateClosedError();
+    this.tenant.replace(name, this.limits.update(name, policy));
+    this.waiting.nudgeAll();
   }
 
   /** Ends those who wait, frees the slots held, and closes the store with its last limiter. May be called again. */
@@ -189,7 +203,7 @@ export class Limiter<S extends Store = Store> {
       this.closed = true;
       this.waiting.close(new TollgateClosedError());
       this.closing = andThen(this.free(this.slots.all()), () =>
-        this.tenant.leave() ? this.quietly(() => this.store.close()) : undefined,
+        this.tenant.leave() ? this.quietly(() => this.store.close(), []) : undefined,
       );
     }
     return this.closing as Reply<S, void>;
@@ -233,18 +247,25 @@ export class Limiter<S extends Store = Store> {
   private free(held: readonly Charge[]): MaybePromise<void> {
     this.slots.delete(held);
     if (held.length === 0) return undefined;
-    return this.quietly(() => this.store.correct(held.map((charge) => ({ charge, units: -1 }))));
+    const corrections = held.map((charge) => ({ charge, units: -1 }));
+    return this.quietly(() => this.store.correct(corrections), held);
   }
 
   private renew(held: readonly Charge[]): void {
     void andThen(
-      this.quietly(() => this.store.renew(held) as MaybePromise<boolean[]>),
+      this.quietly(() => this.store.renew(held) as MaybePromise<boolean[]>, []),
       (kept) => this.slots.delete(held.filter((_, index) => kept?.[index] === false)),
     );
   }
 
-  /** Runs a store call that nobody waits for the outcome of: an error goes to `onStoreError`. */
-  private quietly<T>(call: () => MaybePromise<T>): MaybePromise<T | undefined> {
+  /**
+   * Runs a store call that nobody waits for the outcome of: an error goes to `onStoreError`. Those who wait for the
+   * keys touched ask again.
+   */
+  private quietly<T>(
+    call: () => MaybePromise<T>,
+    touched: readonly Line[],
+  ): MaybePromise<T | undefined> {
     const report = (error: unknown): undefined => {
       if (this.onStoreError === undefined) this.logger.error({ err: error }, 'the store failed');
       else this.onStoreError(error);
@@ -253,7 +274,7 @@ export class Limiter<S extends Store = Store> {
     try {
       const value = call();
       return andThen(value instanceof Promise ? value.catch(report) : value, (done) => {
-        this.waiting.nudge();
+        this.waiting.nudge(touched);
         return done;
       });
     } catch (error) {
@@ -261,19 +282,30 @@ export class Limiter<S extends Store = Store> {
     }
   }
 
-  private thenNudge(done: MaybePromise<void>): Reply<S, void> {
-    return andThen(done, () => this.waiting.nudge()) as Reply<S, void>;
+  private thenNudge(done: MaybePromise<void>, touched: readonly Line[]): Reply<S, void> {
+    return andThen(done, () => this.waiting.nudge(touched)) as Reply<S, void>;
   }
 
-  private checkOpen(): void {
-    if (this.closed) throw new TollgateClosedError();
-  }
-
-  private refuseClosed(): Reply<S, Decision> {
+  private refuseClosed<T>(): Reply<S, T> {
     const error = new TollgateClosedError();
-    if (this.store.async) return Promise.reject(error) as Reply<S, Decision>;
+    if (this.store.async) return Promise.reject(error) as Reply<S, T>;
     throw error;
   }
+}
+
+function checkObservers(options: LimiterOptions): void {
+  for (const option of ['onDecision', 'onStoreError'] as const) {
+    const value: unknown = options[option];
+    if (value === undefined || typeof value === 'function') continue;
+    throw new TollgateConfigError(option, `expected a function, got ${show(value)}`);
+  }
+  const { logger = consoleLogger } = options;
+  const { warn, error } = (logger ?? {}) as Partial<Logger>;
+  if (typeof warn === 'function' && typeof error === 'function') return;
+  throw new TollgateConfigError(
+    'logger',
+    `expected an object with the functions warn and error, such as pino's, got ${show(logger)}`,
+  );
 }
 
 /**
@@ -284,7 +316,8 @@ export class Limiter<S extends Store = Store> {
 export function createLimiter<S extends Store = MemoryStore>(
   options: LimiterOptions<S>,
 ): Limiter<S> {
-  const limiter = new Limiter(options);
-  if (options.limits.length > 0) return limiter;
-  throw new TollgateConfigError('limits', 'there are none, so nothing would be limited; add one');
+  if (options?.limits?.length === 0) {
+    throw new TollgateConfigError('limits', 'there are none, so nothing would be limited; add one');
+  }
+  return new Limiter(options);
 }

@@ -102,7 +102,12 @@ function parseWhenStoreFails(value: unknown, path: string): WhenStoreFails {
   if (value === undefined) return 'local';
   if (value === 'local' || value === 'allow' || value === 'deny') return value;
   const share = (value as { local?: { share?: unknown } } | null)?.local?.share;
-  if (typeof share === 'number' && share > 0 && share <= 1) return { local: { share } };
+  if (typeof share === 'number' && share > 0 && share <= 1) {
+    const { local } = value as { local: object };
+    refuseUnknown(value as object, ['local'], path);
+    refuseUnknown(local, ['share'], `${path}.local`);
+    return { local: { share } };
+  }
   throw new TollgateConfigError(
     path,
     `expected "local", "allow", "deny" or { local: { share } } with a share above 0 and up to 1, got ${show(value)}`,
@@ -179,38 +184,63 @@ export class Limits {
     if (typeof keys !== 'object' || keys === null) this.checkNames(keys);
     let key: string | undefined;
     for (const name in keys) {
-      if (!Object.hasOwn(keys, name)) continue;
+      // In this loop V8 knows the answer, which it does not for Object.hasOwn().
+      if (!Object.prototype.hasOwnProperty.call(keys, name)) continue;
       if (name !== only.name) this.get(name);
       key = keys[name];
     }
-    return key === undefined ? [] : [this.charge(only, key, undefined)];
+    return key === undefined ? [] : [this.plainCharge(only, key)];
   }
 
   /** One limit's charge of a call. */
   charge(limit: Limit, key: unknown, options: CallOptions | undefined): BookedCharge {
-    const rules = this.rulesFor(limit, options?.policies);
-    const rule =
-      options?.priority === undefined ? rules.rule : this.byPriority(rules, options.priority);
-    const cost = options?.cost;
+    if (options === undefined) return this.plainCharge(limit, key);
+    const { cost, priority, policies } = options;
+    const rules = this.rulesFor(limit, policies);
+    const rule = priority === undefined ? rules.rule : this.byPriority(rules, priority);
     const named =
       typeof cost === 'object' && Object.hasOwn(cost, limit.name) ? cost[limit.name] : undefined;
-    const own = named ?? limit.cost;
-    const units = own ?? (typeof cost === 'number' ? cost : 1);
+    const own = named === undefined ? limit.cost : named;
+    const units = rule.holdsSlots
+      ? slotCost(own, limit.name)
+      : checkCost(own ?? (typeof cost === 'number' ? cost : 1), limit.name);
+    return this.book(limit, canonicalKey(key, limit.name), rule, units, own !== undefined);
+  }
+
+  private plainCharge(limit: Limit, key: unknown): BookedCharge {
+    const { rule } = limit.rules ?? this.rulesFor(limit, undefined);
+    const { cost } = limit;
+    return this.book(limit, canonicalKey(key, limit.name), rule, cost ?? 1, cost !== undefined);
+  }
+
+  private book(
+    { name, shadow }: Limit,
+    key: string,
+    rule: Rule,
+    cost: number,
+    costNamed: boolean,
+  ): BookedCharge {
+    const { ledger } = this;
     return {
-      name: limit.name,
-      key: canonicalKey(key, limit.name),
+      name,
+      key,
       rule,
-      cost: rule.holdsSlots ? slotCost(own, limit.name) : checkCost(units, limit.name),
-      shadow: limit.shadow,
+      cost,
+      shadow,
       receipt: undefined,
-      ledger: this.ledger,
-      costNamed: own !== undefined,
+      ledger,
+      costNamed,
       settled: false,
     };
   }
 
   private byPriority(rules: Rules, priority: string): Rule {
-    if (this.priorities.includes(priority)) return rules.byPriority.get(priority) ?? rules.rule;
+    this.checkPriority(priority);
+    return rules.byPriority.get(priority) ?? rules.rule;
+  }
+
+  private checkPriority(priority: string): void {
+    if (this.priorities.includes(priority)) return;
     throw new TollgateArgumentError(
       `There is no priority ${show(priority)}; there are ${this.priorities.join(', ')}.`,
     );
@@ -225,12 +255,13 @@ export class Limits {
     });
   }
 
-  /** Replaces a limit's fixed policy. */
-  update(name: string, input: PolicyInput): void {
+  /** Replaces a limit's fixed policy; returns the new one. */
+  update(name: string, input: PolicyInput): Policy {
     const limit = this.get(name);
     const policy = parsePolicy(input, 'policy');
     this.checkFixedCost(limit.cost, policy, 'policy');
     limit.rules = this.prepare(policy, 'policy');
+    return policy;
   }
 
   private parse(input: LimitOptions, path: string): Limit {
@@ -342,7 +373,13 @@ export class Limits {
     }
   }
 
-  private checkOptions({ cost, policies, ...rest }: CallOptions): void {
+  private checkOptions(options: CallOptions): void {
+    if (typeof options !== 'object' || options === null) {
+      throw new TollgateArgumentError(
+        `The options must be an object such as { cost: 1 }, got ${show(options)}.`,
+      );
+    }
+    const { cost, priority, policies, ...rest } = options;
     for (const option of Object.keys(rest)) {
       if (!CALL_OPTIONS.has(option)) {
         throw new TollgateArgumentError(
@@ -350,8 +387,13 @@ export class Limits {
         );
       }
     }
-    if (typeof cost === 'object' && cost !== null) this.checkNames(cost as unknown as Keys);
-    else if (cost !== undefined) checkCost(cost, 'options');
+    if (priority !== undefined) this.checkPriority(priority);
+    if (typeof cost === 'object' && cost !== null) {
+      this.checkNames(cost as unknown as Keys);
+      for (const [name, units] of Object.entries(cost)) {
+        if (units !== undefined) checkCost(units, name);
+      }
+    } else if (cost !== undefined) checkCost(cost, 'options');
     if (policies !== undefined) this.checkNames(policies as unknown as Keys);
   }
 }

@@ -163,6 +163,7 @@ const FOREIGN_NAMES: Readonly<Record<string, readonly string[]>> = {
   refill: ['rate', 'limit'],
   concurrency: ['limit'],
   maxConcurrent: ['limit'],
+  keyGenerator: ['by'],
 };
 
 /** Says which of our options an unknown one means, or which there are. */
@@ -171,12 +172,11 @@ export function unknownOption(
   known: readonly string[],
   foreign: Readonly<Record<string, readonly string[]>> = FOREIGN_NAMES,
 ): string {
-  const meant = Object.hasOwn(foreign, option)
-    ? foreign[option]?.find((name) => known.includes(name))
-    : undefined;
-  return meant === undefined
-    ? `unknown option; there are ${known.join(', ')}`
-    : `unknown option; Tollgate calls it \`${meant}\``;
+  const names = Object.hasOwn(foreign, option) ? (foreign[option] ?? []) : [];
+  const meant = names.find((name) => known.includes(name));
+  if (meant !== undefined) return `unknown option; Tollgate calls it \`${meant}\``;
+  const elsewhere = names[0] === undefined ? '' : `Tollgate calls it \`${names[0]}\`, not here; `;
+  return `unknown option; ${elsewhere}there are ${known.join(', ')}`;
 }
 
 function join(path: string, key: PropertyKey): string {
@@ -212,7 +212,8 @@ function valueAt(input: unknown, path: readonly PropertyKey[]): unknown {
 
 /** Throws what is wrong with `input` first, in our words. */
 function refuse(error: z.ZodError, input: unknown, path: string, known: readonly string[]): never {
-  const issue = error.issues[0];
+  // A name that is not ours explains what is missing.
+  const issue = error.issues.find(({ code }) => code === 'unrecognized_keys') ?? error.issues[0];
   if (issue === undefined) throw error;
   const at = issue.path.reduce<string>(join, path);
   if (issue.code === 'unrecognized_keys') {

@@ -2,6 +2,8 @@ import type { Charge } from './store.ts';
 
 /** A slot is renewed this often within its timeout, so that one late renewal loses nothing. */
 const RENEWALS = 3;
+/** setInterval takes 31 bits. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /**
  * The concurrency slots this process holds. While there are any, one timer renews them, so that a long request keeps
@@ -22,7 +24,7 @@ export class HeldSlots {
       this.held.add(slot);
       const { policy } = slot.rule;
       if (policy.algorithm !== 'concurrency') continue;
-      const everyMs = Math.max(1, policy.slotTimeout / RENEWALS);
+      const everyMs = Math.min(Math.max(1, policy.slotTimeout / RENEWALS), LONGEST_TIMER_MS);
       if (everyMs < this.everyMs) this.start(everyMs);
     }
   }

@@ -23,8 +23,11 @@ export interface Charge {
  */
 export type Mode = 'consume' | 'peek' | 'charge';
 
-/** What a store answers: a verdict per charge, in their order. */
+/** What a store answers. */
 export interface Answer {
+  /** Whether every charge that is not shadow was admitted. */
+  readonly admitted: boolean;
+  /** One per charge, in their order. May be worked out when first read. */
   readonly verdicts: readonly Verdict[];
   /** The store's time, in integer microseconds since the epoch. */
   readonly at: number;

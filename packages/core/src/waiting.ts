@@ -14,9 +14,20 @@ export class TollgateWaitError extends Error {
   }
 }
 
+/** A line of those who wait: one for each limit and key. */
+export interface Line {
+  readonly name: string;
+  readonly key: string;
+}
+
+/** A name has no line break, so no two lines are named alike. */
+function nameOf({ name, key }: Line): string {
+  return `${name}\n${key}`;
+}
+
 export interface Ticket {
-  /** The lines to stand in: one for each limit and key. */
-  readonly lines: readonly string[];
+  /** The lines to stand in. */
+  readonly lines: readonly Line[];
   /** How long to wait at most, in milliseconds. */
   readonly maxWaitMs: number;
   readonly signal: AbortSignal | undefined;
@@ -26,9 +37,14 @@ export interface Ticket {
   cancel(decision: Decision): MaybePromise<void>;
 }
 
-interface Waiter extends Ticket {
+interface Waiter extends Omit<Ticket, 'lines'> {
+  readonly lines: readonly string[];
   readonly deadline: number;
   trying: boolean;
+  /** Something was given back while the store was asked. */
+  nudged: boolean;
+  /** Charged, and sleeping for its delay. */
+  admitted: Decision | undefined;
   timer: NodeJS.Timeout | undefined;
   admit(decision: Decision): void;
   fail(error: unknown): void;
@@ -56,14 +72,19 @@ export class WaitingLines {
       };
       const waiter: Waiter = {
         ...ticket,
+        lines: ticket.lines.map(nameOf),
         deadline: performance.now() + ticket.maxWaitMs,
         trying: false,
+        nudged: false,
+        admitted: undefined,
         timer: undefined,
         admit: (decision) => {
           leave();
           resolve(decision);
         },
         fail: (error) => {
+          // Before the next in line is asked: a place is given back only while nothing stands behind it.
+          if (waiter.admitted !== undefined) void ticket.cancel(waiter.admitted);
           leave();
           reject(error);
         },
@@ -72,7 +93,7 @@ export class WaitingLines {
       let expiry: NodeJS.Timeout | undefined;
       if (signal?.aborted) return reject(signal.reason);
       signal?.addEventListener('abort', onAbort, { once: true });
-      for (const name of ticket.lines) {
+      for (const name of waiter.lines) {
         const line = this.lines.get(name);
         if (line === undefined) this.lines.set(name, [waiter]);
         else line.push(waiter);
@@ -89,20 +110,30 @@ export class WaitingLines {
     });
   }
 
-  /** Lets those at the front ask again, since something was given back. */
-  nudge(): void {
-    // A copy: whoever is admitted at once leaves its lines.
-    for (const [first] of Array.from(this.lines.values())) {
-      if (first !== undefined && this.isFirst(first)) {
-        clearTimeout(first.timer);
-        void this.ask(first);
-      }
+  /** Lets those at the front of these lines ask again, since something was given back. */
+  nudge(lines: readonly Line[]): void {
+    if (this.lines.size > 0) this.wake(lines.map(nameOf));
+  }
+
+  /** Lets those at the front of every line ask again. */
+  nudgeAll(): void {
+    this.wake([...this.lines.keys()]);
+  }
+
+  private wake(lines: readonly string[]): void {
+    for (const first of new Set(lines.map((name) => this.lines.get(name)?.[0]))) {
+      if (first === undefined || first.admitted !== undefined || !this.isFirst(first)) continue;
+      clearTimeout(first.timer);
+      first.nudged = true;
+      void this.ask(first);
     }
   }
 
   /** Ends every wait. */
   close(error: Error): void {
     const waiters = new Set([...this.lines.values()].flat());
+    // Nobody is next.
+    this.lines.clear();
     for (const waiter of waiters) waiter.fail(error);
   }
 
@@ -117,7 +148,7 @@ export class WaitingLines {
   private async screen(waiter: Waiter): Promise<void> {
     try {
       const decision = await waiter.peek();
-      const late = decision.retryAfterMs > waiter.maxWaitMs;
+      const late = !mayBeInTime(decision, waiter.maxWaitMs);
       if (late && this.isWaiting(waiter)) waiter.fail(tooLate(waiter.maxWaitMs, decision));
     } catch (error) {
       waiter.fail(error);
@@ -128,20 +159,27 @@ export class WaitingLines {
     if (waiter.trying) return;
     waiter.trying = true;
     try {
-      const decision = await waiter.attempt();
-      const leftMs = waiter.deadline - performance.now();
+      let decision: Decision;
+      do {
+        waiter.nudged = false;
+        decision = await waiter.attempt();
+        // What was given back meanwhile may have come too late for this answer.
+      } while (waiter.nudged && !decision.allowed && this.isWaiting(waiter));
+      const leftMs = Math.max(0, waiter.deadline - performance.now());
       if (!this.isWaiting(waiter)) {
         // Aborted while the store was asked.
         await waiter.cancel(decision);
       } else if (decision.allowed && decision.delayMs <= leftMs) {
+        waiter.admitted = decision;
         this.sleep(waiter, decision.delayMs, () => waiter.admit(decision));
       } else if (decision.allowed) {
         await waiter.cancel(decision);
         waiter.fail(tooLate(waiter.maxWaitMs, decision));
-      } else if (decision.retryAfterMs > leftMs) {
-        waiter.fail(tooLate(waiter.maxWaitMs, decision));
+      } else if (mayBeInTime(decision, leftMs)) {
+        const waitMs = Math.min(decision.retryAfterMs, leftMs);
+        this.sleep(waiter, waitMs, () => void this.ask(waiter));
       } else {
-        this.sleep(waiter, decision.retryAfterMs, () => void this.ask(waiter));
+        waiter.fail(tooLate(waiter.maxWaitMs, decision));
       }
     } catch (error) {
       waiter.fail(error);
@@ -168,6 +206,12 @@ export class WaitingLines {
     }
     for (const first of next) if (this.isFirst(first)) void this.ask(first);
   }
+}
+
+/** Whether a refused request may be admitted within `leftMs`. A slot may be released long before its timeout. */
+function mayBeInTime({ binding, retryAfterMs }: Decision, leftMs: number): boolean {
+  if (retryAfterMs === Infinity) return false;
+  return retryAfterMs <= leftMs || (leftMs > 0 && binding?.policy.algorithm === 'concurrency');
 }
 
 function tooLate(maxWaitMs: number, decision: Decision | undefined): TollgateWaitError {

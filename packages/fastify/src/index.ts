@@ -12,7 +12,7 @@ import {
   type Stage,
   TollgateRefusal,
 } from '@tollgate/core';
-import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 
 export * from './keys.ts';
@@ -54,7 +54,8 @@ const ADAPTER: Adapter<FastifyRequest> = {
 /** Fastify answers an error that it has no handler for itself; then the problem is sent instead. */
 const FASTIFY_HANDLER = 'defaultErrorHandler';
 
-const plugin: FastifyPluginCallback<FastifyOptions> = (app, options, done) => {
+// Async, since Fastify does not catch what a plugin with a callback throws.
+const plugin: FastifyPluginAsync<FastifyOptions> = async (app, options) => {
   // Without a logger of its own Fastify's discards everything, mistakes that must be heard of included.
   const logger = app.log.level === undefined ? undefined : app.log;
   const gate = new Gate<FastifyRequest>({ ...(logger && { logger }), ...options }, ADAPTER);
@@ -106,7 +107,6 @@ const plugin: FastifyPluginCallback<FastifyOptions> = (app, options, done) => {
     pass('preHandler', request, reply, next);
   });
   app.addHook('onClose', () => gate.close());
-  done();
 };
 
 type Next = (error?: Error) => void;
@@ -134,7 +134,7 @@ function finish(
  * Fastify plugin that limits requests: `await app.register(tollgate, { … })`, and per route `config.rateLimit`.
  * It covers the context it is registered in and those below, routes declared earlier included.
  */
-export const tollgate: FastifyPluginCallback<FastifyOptions> = fp(plugin, {
+export const tollgate: FastifyPluginAsync<FastifyOptions> = fp(plugin, {
   fastify: '5.x',
   name: '@tollgate/fastify',
 });

@@ -14,6 +14,8 @@ export class ConcurrencyRule implements Rule {
   readonly size = undefined;
   readonly overdraws = false;
   readonly holdsSlots = true;
+  readonly spreads = false;
+  readonly queues = false;
   readonly refusal: 'limited' | 'overloaded';
   private readonly timeout: number;
   private readonly room: number;

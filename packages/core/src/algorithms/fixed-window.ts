@@ -21,17 +21,20 @@ export class FixedWindowRule implements Rule {
   readonly size = 3;
   readonly overdraws = true;
   readonly holdsSlots = false;
+  readonly spreads: boolean;
+  readonly queues = false;
   readonly refusal = 'limited';
   private readonly window: number;
 
   constructor(policy: FixedWindowPolicy) {
     this.policy = policy;
     this.quota = policy.limit;
+    this.spreads = policy.spread === true;
     this.window = Math.round(policy.window * 1_000);
   }
 
   offset(key: string): number {
-    return this.policy.spread === true ? hash(key) * SPREAD_US : 0;
+    return this.spreads ? hash(key) * SPREAD_US : 0;
   }
 
   roll(state: WindowState, now: number): boolean {
@@ -64,7 +67,7 @@ export class FixedWindowRule implements Rule {
   add(state: WindowState, cost: number, now: number): Receipt {
     if (state[1] - state[0] !== this.window) this.extend(state, now);
     state[2] = Math.min(state[2] + cost, MOST_UNITS);
-    return [state[0]];
+    return [state[0], state[1], state[2]];
   }
 
   /** Moves units counted under another window length to the own window, if that ends later. */

@@ -7,6 +7,8 @@ import { type BucketState, TokenBucketRule } from './token-bucket.ts';
  * is held until what stood before it has drained.
  */
 export class LeakyBucketRule extends TokenBucketRule<LeakyBucketPolicy> {
+  override readonly queues = true;
+
   override delay(state: BucketState, now: number): number {
     return state[0] === 0 ? 0 : this.untilDrained(state, state[0], now);
   }

@@ -11,6 +11,8 @@ export class SlidingLogRule implements Rule {
   readonly size = undefined;
   readonly overdraws = false;
   readonly holdsSlots = false;
+  readonly spreads = false;
+  readonly queues = false;
   readonly refusal = 'limited';
   private readonly window: number;
 

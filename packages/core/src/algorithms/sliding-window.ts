@@ -24,6 +24,8 @@ export class SlidingWindowRule implements Rule {
   readonly size = 4;
   readonly overdraws = true;
   readonly holdsSlots = false;
+  readonly spreads = false;
+  readonly queues = false;
   readonly refusal = 'limited';
   private readonly window: number;
   private readonly tick: number;
@@ -101,7 +103,7 @@ export class SlidingWindowRule implements Rule {
       state[1] = this.window;
     }
     state[2] = Math.min(state[2] + cost, MOST_UNITS);
-    return [state[0], state[1]];
+    return [state[0], state[1], state[2], state[3]];
   }
 
   refund(state: SlidingState, units: number, _now: number): void {

@@ -32,6 +32,8 @@ export class TokenBucketRule<
   readonly size = 5;
   readonly overdraws = true;
   readonly holdsSlots = false;
+  readonly spreads = false;
+  readonly queues: boolean = false;
   readonly refusal = 'limited';
   protected readonly tick: number;
   protected readonly drain: number;

@@ -159,7 +159,8 @@ export class Gate<R extends HttpRequest> {
   }
 
   /** Decides on a request outside the framework's flow, such as an upgrade. The caller answers, and releases slots. */
-  consume(request: R): MaybePromise<Decision> {
+  consume(raw: IncomingMessage | R): MaybePromise<Decision> {
+    const request = raw as R;
     const call = this.callOf(request, undefined);
     if (isPromise(call)) return call.then((known) => this.decideAlone(request, known));
     return this.decideAlone(request, call);
@@ -375,5 +376,5 @@ function denied<R extends HttpRequest>(
       resetAfterMs: Infinity,
       retryAfterMs: Infinity,
     }));
-  return new Decision({ verdicts, at: Date.now() * 1_000, delay: 0 }, []);
+  return new Decision({ admitted: false, verdicts, at: Date.now() * 1_000, delay: 0 }, []);
 }

@@ -48,12 +48,12 @@ function canonicalIpv6(text: string, prefixes: Prefixes): string | undefined {
     if (end === -1 || (end + 1 < text.length && !isPort(text, end + 1))) return undefined;
   }
   const zone = text.indexOf('%');
-  if (zone !== -1 && zone < end) {
+  if (zone !== -1) {
     if (zone + 1 === end) return undefined;
     end = zone;
   }
   if (end - from > LONGEST_IPV6 || !readIpv6(text, from, end)) return undefined;
-  if (holdsIpv4()) return writeIpv4(group(6) * 2 ** GROUP_BITS + group(7), prefixes.ipv4);
+  if (holdsIpv4()) return writeIpv4((group(6) << GROUP_BITS) | group(7), prefixes.ipv4);
   return writeIpv6(prefixes.ipv6);
 }
 
@@ -83,7 +83,7 @@ function ipv4End(text: string, from: number): number {
   return parts === 4 && digits > 0 ? at : -1;
 }
 
-/** The 32 bits of a dotted form whose end `ipv4End` has found. */
+/** The 32 bits, as a signed number, of a dotted form whose end `ipv4End` has found. */
 function ipv4Bits(text: string, from: number, end: number): number {
   let bits = 0;
   let value = 0;
@@ -96,7 +96,7 @@ function ipv4Bits(text: string, from: number, end: number): number {
       value = value * 10 + code - ZERO;
     }
   }
-  return ((bits << 8) | value) >>> 0;
+  return (bits << 8) | value;
 }
 
 function writeIpv4(bits: number, prefix: number): string {
@@ -132,7 +132,7 @@ function readIpv6(text: string, from: number, end: number): boolean {
       else if (at > from) return false;
       value = 0;
       start = at + 1;
-      if (gap === -1 && start < end && text.charCodeAt(start) === COLON) {
+      if (gap === -1 && text.charCodeAt(start) === COLON) {
         gap = count;
         at++;
         start++;
@@ -142,8 +142,8 @@ function readIpv6(text: string, from: number, end: number): boolean {
     } else if (code === DOT) {
       if (ipv4End(text, start) !== end) return false;
       const bits = ipv4Bits(text, start, end);
-      groups[count++] = bits >>> GROUP_BITS;
-      // The array takes the low 16 bits.
+      groups[count++] = bits >> GROUP_BITS;
+      // The array keeps 16 bits of either.
       value = bits;
       break;
     } else {

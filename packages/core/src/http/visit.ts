@@ -50,7 +50,8 @@ export class Visit {
     const before = this.charges.filter(
       ({ name, ledger }) => name === charge.name && ledger.store === charge.ledger.store,
     );
-    if (before.length === 0) return charge;
+    // What can never be admitted is asked as a whole, since the difference alone would have a wait.
+    if (before.length === 0 || charge.cost > charge.rule.quota) return charge;
     const cost = before.reduce((left, each) => left - each.cost, charge.cost);
     return cost > 0 ? { ...charge, cost } : undefined;
   }

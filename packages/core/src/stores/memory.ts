@@ -1,7 +1,10 @@
 import type { Rule, State } from '../algorithm.ts';
 import type { Verdict } from '../decision.ts';
 import { show, TollgateConfigError } from '../errors.ts';
+import { unknownOption } from '../policy.ts';
 import type { Answer, Charge, Correction, Mode, Store } from '../store.ts';
+import { checkedClock, steadyClock } from './clock.ts';
+import { Keyspace } from './keyspace.ts';
 import { Shard, Table } from './table.ts';
 
 export interface MemoryStoreOptions {
@@ -11,119 +14,98 @@ export interface MemoryStoreOptions {
   readonly clock?: () => number;
 }
 
+/** Stand for what a cell does not point at yet. */
+const NO_TABLE = new Table('', '', 0);
+const NO_SHARD = new Shard(0);
+
 /** One charge being decided. Reused from call to call: deciding is synchronous and calls nobody back. */
 class Cell {
-  readonly numbers: State = [0.5, 0, 0, 0, 0];
+  /** Where a state of a fixed size is worked on. Fractions, so that V8 keeps the numbers unboxed. */
+  readonly numbers: State = [0.5, 0.5, 0.5, 0.5, 0.5];
   state: State = this.numbers;
   rule: Rule | undefined;
-  table: Table | undefined;
-  shard: Shard = NOWHERE;
+  table: Table = NO_TABLE;
+  shard: Shard = NO_SHARD;
   slot = -1;
-  now = 0;
+  now = 0.5;
   healed = false;
-  wait = 0;
+  wait = 0.5;
   delay = 0;
 }
 
-const NOWHERE = new Shard(0);
+/** The answer to a single charge. Its verdict is worked out from a copy of the state, and only if it is read. */
+class SingleAnswer implements Answer {
+  readonly admitted: boolean;
+  readonly at: number;
+  readonly delay: number;
+  private readonly charge: Charge;
+  private readonly state: State;
+  private readonly refused: boolean;
+  private known: readonly Verdict[] | undefined;
+
+  constructor(charge: Charge, state: State, wait: number, delay: number, at: number) {
+    this.refused = wait > 0;
+    this.admitted = wait === 0 || charge.shadow;
+    this.at = at;
+    this.delay = delay;
+    this.charge = charge;
+    this.state = (charge.receipt as State | undefined) ?? state.slice();
+    this.known = undefined;
+  }
+
+  get verdicts(): readonly Verdict[] {
+    return (this.known ??= [this.work()]);
+  }
+
+  private work(): Verdict {
+    const { rule, key, cost } = this.charge;
+    const now = this.at + rule.offset(key);
+    const wait = this.refused ? rule.wait(this.state, cost, now) : 0;
+    return verdict(this.charge, this.state, now, wait);
+  }
+}
+
 const MOST_CHARGES = 16;
-const SAMPLE = 16;
-/** A key looked at costs little, but not nothing: half a look at each call, four when a key was added. */
-const SWEEP_STEPS = 32;
-const SWEEP_AFTER = 64;
-const NEW_KEY = 8;
 
-const LATEST = 0;
-const AHEAD = 1;
-
-/** The system's clock, in µs, except that a step back is not taken: time goes on from where it was. */
-function steadyClock(): () => number {
-  // Numbers this large would be allocated anew at every write anywhere but in a typed array.
-  const time = new Float64Array(2);
-  return () => {
-    let now = Date.now() * 1_000 + (time[AHEAD] as number);
-    const latest = time[LATEST] as number;
-    if (now < latest) {
-      time[AHEAD] = latest - now + (time[AHEAD] as number);
-      now = latest;
-    }
-    time[LATEST] = now;
-    return now;
-  };
-}
-
-function checkedClock(clock: () => number): () => number {
-  return () => {
-    const now = clock();
-    if (Number.isSafeInteger(now) && now >= 0) return now;
-    throw new TollgateConfigError(
-      'clock',
-      `expected integer microseconds since the epoch, got ${show(now)}`,
-    );
-  };
-}
-
-/**
- * State in this process. Every call answers synchronously. There is no timer: what is whole again is forgotten a few
- * keys at a time, as calls come in.
- */
+/** State in this process. Every call answers synchronously. */
 export class MemoryStore implements Store<false> {
   readonly async = false;
-  private readonly maxKeys: number;
   private readonly clock: () => number;
-  private readonly tables: Table[] = [];
+  private readonly keys: Keyspace;
   private readonly cells: readonly Cell[];
-  private unswept = 0;
-  private turn = 0;
-  private held = 0;
   /** Slots are named by negative numbers, which no expiry is. */
   private nextSlot = -1;
 
-  constructor({ maxKeys = 500_000, clock }: MemoryStoreOptions = {}) {
+  constructor(options: MemoryStoreOptions = {}) {
+    const { maxKeys = 500_000, clock, ...rest } = options;
+    for (const option of Object.keys(rest)) {
+      throw new TollgateConfigError(option, unknownOption(option, ['maxKeys', 'clock']));
+    }
     if (!Number.isSafeInteger(maxKeys) || maxKeys < 1) {
       throw new TollgateConfigError(
         'maxKeys',
         `expected a whole number of 1 or more, got ${show(maxKeys)}`,
       );
     }
-    if (clock !== undefined && typeof clock !== 'function') {
-      throw new TollgateConfigError('clock', `expected a function, got ${show(clock)}`);
-    }
-    this.maxKeys = maxKeys;
     this.clock = clock === undefined ? steadyClock() : checkedClock(clock);
+    this.keys = new Keyspace(maxKeys);
     this.cells = Array.from({ length: MOST_CHARGES }, () => new Cell());
   }
 
   /** Keys held now, whole ones that are not yet forgotten included. */
   get size(): number {
-    return this.held;
+    return this.keys.size;
   }
 
   decide(charges: readonly Charge[], mode: Mode): Answer {
     const at = this.clock();
     const only = charges.length === 1 ? charges[0] : undefined;
-    if (only !== undefined) {
-      const cell = this.judge(0, only, at, mode);
-      const admitted = cell.wait === 0 || only.shadow;
-      const verdicts = [this.conclude(cell, only, at, mode, admitted)];
-      const { delay } = cell;
-      this.tidy(at);
-      return { verdicts, at, delay };
-    }
-    let admitted = true;
-    for (let i = 0; i < charges.length; i++) {
-      const charge = charges[i] as Charge;
-      if (this.judge(i, charge, at, mode).wait > 0 && !charge.shadow) admitted = false;
-    }
-    let delay = 0;
-    const verdicts: Verdict[] = [];
-    for (let i = 0; i < charges.length; i++) {
-      const cell = this.cells[i] as Cell;
-      verdicts.push(this.conclude(cell, charges[i] as Charge, at, mode, admitted));
-      delay = Math.max(delay, cell.delay);
-    }
-    this.tidy(at);
-    return { verdicts, at, delay };
+    const answer =
+      only !== undefined && only.rule.size !== undefined
+        ? this.decideOne(only, mode, at)
+        : this.decideAll(charges, mode, at);
+    if (this.keys.isUntidy()) this.keys.tidy(at);
+    return answer;
   }
 
   correct(corrections: readonly Correction[]): void {
@@ -142,50 +124,72 @@ export class MemoryStore implements Store<false> {
         if (extra === 0) continue;
         rule.add(cell.state, extra, cell.now, 0);
       }
-      this.write(cell, charge, at + rule.resetAfter(cell.state, cell.now));
+      this.write(cell, charge);
     }
-    this.tidy(at);
+    this.keys.tidy(at);
   }
 
   refund(charges: readonly Charge[]): void {
     const at = this.clock();
     for (const charge of charges) {
-      const { rule, cost } = charge;
       const cell = this.open(0, charge, at, false);
       if (cell.slot === -1) continue;
-      rule.refund(cell.state, cost, cell.now);
-      this.write(cell, charge, at + rule.resetAfter(cell.state, cell.now));
+      charge.rule.refund(cell.state, charge.cost, cell.now);
+      this.write(cell, charge);
     }
   }
 
   renew(charges: readonly Charge[]): boolean[] {
     const at = this.clock();
     return charges.map((charge) => {
-      const { rule } = charge;
       const slot = charge.receipt?.[0];
       const cell = this.open(0, charge, at, false);
       if (slot === undefined || !cell.state.includes(slot)) return false;
-      rule.add(cell.state, 1, cell.now, slot);
-      this.write(cell, charge, at + rule.resetAfter(cell.state, cell.now));
+      charge.rule.add(cell.state, 1, cell.now, slot);
+      this.write(cell, charge);
       return true;
     });
   }
 
   reset(keys: readonly Pick<Charge, 'name' | 'key'>[]): void {
-    for (const { name, key } of keys) {
-      for (const table of this.tables) {
-        if (table.name !== name) continue;
-        const shard = table.shard(key);
-        const slot = shard.find(key);
-        if (slot === -1) continue;
-        shard.remove(slot);
-        this.held--;
-      }
-    }
+    for (const { name, key } of keys) this.keys.forget(name, key);
   }
 
   /** There is nothing to free: a later limiter on this store goes on from the same state. */
   close(): void {}
+
+  /** What `decideAll` does, for the commonest decision: a single charge that copies no list. */
+  private decideOne(charge: Charge, mode: Mode, at: number): Answer {
+    const { rule, cost } = charge;
+    const cell = this.open(0, charge, at, false);
+    const { state, now } = cell;
+    const forced = mode === 'charge' && rule.overdraws;
+    const wait = forced ? 0 : rule.wait(state, cost, now);
+    let delay = 0;
+    if (wait === 0 && rule.queues && !charge.shadow) delay = rule.delay(state, now);
+    if (wait === 0 && mode !== 'peek' && cost > 0) charge.receipt = rule.add(state, cost, now, 0);
+    if (charge.receipt !== undefined || (cell.healed && mode !== 'peek')) this.write(cell, charge);
+    return new SingleAnswer(charge, state, wait, delay, at);
+  }
+
+  private decideAll(charges: readonly Charge[], mode: Mode, at: number): Answer {
+    let admitted = true;
+    for (let i = 0; i < charges.length; i++) {
+      const charge = charges[i] as Charge;
+      const { wait } = this.judge(i, charge, at, mode);
+      if (wait > 0 && !charge.shadow) admitted = false;
+    }
+    let delay = 0;
+    const verdicts: Verdict[] = [];
+    for (let i = 0; i < charges.length; i++) {
+      const charge = charges[i] as Charge;
+      const cell = this.cells[i] as Cell;
+      this.conclude(cell, charge, mode, admitted);
+      verdicts.push(verdict(charge, cell.state, cell.now, cell.wait));
+      delay = Math.max(delay, cell.delay);
+    }
+    return { admitted, verdicts, at, delay };
+  }
 
   /** The first pass: what a charge has to wait for. */
   private judge(index: number, charge: Charge, at: number, mode: Mode): Cell {
@@ -196,138 +200,62 @@ export class MemoryStore implements Store<false> {
     return cell;
   }
 
-  /** The second pass: charges what is to be charged, and says how the key stands. */
-  private conclude(cell: Cell, charge: Charge, at: number, mode: Mode, admitted: boolean): Verdict {
+  /** The second pass: charges what is to be charged, and keeps a clock's healing even where nothing is. */
+  private conclude(cell: Cell, charge: Charge, mode: Mode, admitted: boolean): void {
     const { rule } = charge;
     cell.delay = 0;
     if (admitted && cell.wait === 0) {
-      if (!charge.shadow) cell.delay = rule.delay(cell.state, cell.now);
+      if (rule.queues && !charge.shadow) cell.delay = rule.delay(cell.state, cell.now);
       if (mode !== 'peek' && charge.cost > 0) {
         charge.receipt = rule.add(cell.state, charge.cost, cell.now, this.nextSlot--);
+        return this.write(cell, charge);
       }
     }
-    const resetAfter = rule.resetAfter(cell.state, cell.now);
-    if (charge.receipt !== undefined || (cell.healed && mode !== 'peek')) {
-      this.write(cell, charge, at + resetAfter);
-    }
-    return verdict(charge, cell, resetAfter);
+    if (cell.healed && mode !== 'peek') this.write(cell, charge);
   }
 
   /** Reads a charge's state into a cell and rolls it to `at`. A peek must not touch a list that is kept. */
   private open(index: number, charge: Charge, at: number, copy: boolean): Cell {
     const { name, key, rule } = charge;
     const cell = this.cells[index] as Cell;
-    let { table } = cell;
-    if (table === undefined || cell.rule !== rule || table.name !== name) {
-      table = this.tableOf(rule, name);
-      cell.table = table;
+    if (cell.rule !== rule || cell.table.name !== name) {
+      cell.table = this.keys.table(rule, name);
       cell.rule = rule;
     }
-    cell.shard = table.shard(key);
+    cell.shard = cell.table.shard(key);
     cell.slot = cell.shard.find(key);
     cell.state = cell.shard.read(cell.slot, cell.numbers);
     if (copy && rule.size === undefined) cell.state = cell.state.slice();
-    cell.now = at + rule.offset(key);
+    cell.now = rule.spreads ? at + rule.offset(key) : at;
     cell.healed = rule.roll(cell.state, cell.now);
     return cell;
   }
 
-  private write({ shard, slot, state }: Cell, { key, rule }: Charge, wholeAt: number): void {
-    shard.write(slot, key, rule, state, wholeAt);
-    if (slot === -1) {
-      this.held++;
-      this.unswept += NEW_KEY;
-    }
-  }
-
-  /** The table of a limit under the rule's algorithm: under another one, its keys start fresh. */
-  private tableOf({ policy, size }: Rule, name: string): Table {
-    const { algorithm } = policy;
-    let table = this.tables.find((each) => each.name === name && each.algorithm === algorithm);
-    if (table === undefined) {
-      table = new Table(name, algorithm, size);
-      this.tables.push(table);
-    }
-    return table;
-  }
-
-  /** Forgets what is whole, a little at a time, and makes room when there are too many keys. */
-  private tidy(now: number): void {
-    if (++this.unswept >= SWEEP_AFTER && this.tables.length > 0) {
-      this.unswept = 0;
-      this.turn = (this.turn + 1) % this.tables.length;
-      this.held -= this.tables[this.turn]?.sweep(now, SWEEP_STEPS) ?? 0;
-    }
-    while (this.held > this.maxKeys) this.evict(now);
-  }
-
-  /**
-   * Forgets the key of a sample with the largest remaining share, of equals the one that is whole soonest. Keys that
-   * are exhausted or hold slots go only when the sample has no other: a flood of new keys frees nobody.
-   */
-  private evict(now: number): void {
-    let victim: { shard: Shard; slot: number } | undefined;
-    let most = -Infinity;
-    let soonest = Infinity;
-    for (let i = 0; i < SAMPLE; i++) {
-      const shard = this.pickShard();
-      const slot = Math.floor(Math.random() * shard.keys.length);
-      const wholeAt = shard.wholeAt(slot);
-      const spare = wholeAt < now ? 2 : this.spare(shard, slot, now);
-      if (spare > most || (spare === most && wholeAt < soonest)) {
-        victim = { shard, slot };
-        most = spare;
-        soonest = wholeAt;
-      }
-    }
-    victim?.shard.remove(victim.slot);
-    this.held--;
-  }
-
-  /** A shard that holds keys, of a table chosen by its share of all keys. */
-  private pickShard(): Shard {
-    let index = Math.floor(Math.random() * this.held);
-    for (const table of this.tables) {
-      const { size } = table;
-      const shard = index < size ? table.pick(Math.random()) : undefined;
-      if (shard !== undefined) return shard;
-      index -= size;
-    }
-    return NOWHERE;
-  }
-
-  /** The remaining share of a key, from 0 to 1; below 0 for a key that must not be forgotten. */
-  private spare(shard: Shard, slot: number, now: number): number {
-    const rule = shard.rule(slot);
-    if (rule.holdsSlots || rule.quota === 0) return -1;
-    const scratch = (this.cells[0] as Cell).numbers;
-    const state = shard.read(slot, scratch);
-    const own = now + rule.offset(shard.keys[slot] as string);
-    // A list is judged as it stands, which is no more than it will be.
-    if (state === scratch) rule.roll(state, own);
-    const remaining = rule.remaining(state, own);
-    return remaining === 0 ? -1 : remaining / rule.quota;
+  private write({ table, shard, slot, state }: Cell, { key, rule }: Charge): void {
+    shard.write(slot, key, rule, state);
+    if (slot === -1) this.keys.added(table);
   }
 }
 
-function verdict(charge: Charge, cell: Cell, resetAfter: number): Verdict {
-  const { rule } = charge;
-  const allowed = cell.wait === 0;
-  const remaining = rule.remaining(cell.state, cell.now);
+function verdict(charge: Charge, state: State, now: number, wait: number): Verdict {
+  const { name, key, rule, shadow, cost } = charge;
+  const allowed = wait === 0;
+  const remaining = rule.remaining(state, now);
+  const resetAfter = rule.resetAfter(state, now);
   return {
-    name: charge.name,
-    key: charge.key,
+    name,
+    key,
     policy: rule.policy,
     allowed,
-    shadow: charge.shadow,
+    shadow,
     reason: allowed ? 'ok' : rule.refusal,
     source: 'store',
-    cost: charge.cost,
+    cost,
     limit: rule.quota,
     remaining,
-    nextAfterMs: resetAfter === 0 ? 0 : rule.wait(cell.state, remaining + 1, cell.now) / 1_000,
+    nextAfterMs: resetAfter === 0 ? 0 : rule.wait(state, remaining + 1, now) / 1_000,
     resetAfterMs: resetAfter / 1_000,
-    retryAfterMs: cell.wait / 1_000,
+    retryAfterMs: wait / 1_000,
   };
 }
 
@@ -335,7 +263,7 @@ function verdict(charge: Charge, cell: Cell, resetAfter: number): Verdict {
  * A store in this process's memory. Each process has its own: behind a load balancer, limits multiply by the number
  * of processes.
  *
- * @throws TollgateConfigError when `maxKeys` is not a whole number of 1 or more.
+ * @throws TollgateConfigError when `maxKeys` is not a whole number of 1 or more, or `clock` not a function.
  */
 export function memoryStore(options?: MemoryStoreOptions): MemoryStore {
   return new MemoryStore(options);

@@ -31,13 +31,10 @@ export class Shard {
   private numbers: Float64Array;
   /** How many numbers a state has; undefined for lists. */
   private readonly width: number | undefined;
-  /** The state's numbers, then the instant from which the key is whole. */
-  private readonly stride: number;
 
   constructor(width: number | undefined) {
     this.width = width;
-    this.stride = (width ?? 0) + 1;
-    this.numbers = new Float64Array(SMALLEST * this.stride);
+    this.numbers = new Float64Array(SMALLEST * (width ?? 0));
   }
 
   /** The slot of a key, or -1. */
@@ -52,21 +49,20 @@ export class Shard {
       for (let i = 0; i < this.width; i++) state[i] = 0;
       return state;
     }
-    const from = slot * this.stride;
+    const from = slot * this.width;
     for (let i = 0; i < this.width; i++) state[i] = this.numbers[from + i] as number;
     return state;
   }
 
-  /** Keeps a state for a key, which `find` said is in `slot`. `wholeAt` is when it may be forgotten. */
-  write(slot: number, key: string, rule: Rule, state: State, wholeAt: number): void {
+  /** Keeps a state for a key, which `find` said is in `slot`. */
+  write(slot: number, key: string, rule: Rule, state: State): void {
     const at = slot === -1 ? this.append(key) : slot;
-    const from = at * this.stride;
-    this.rules[at] = rule;
-    this.numbers[from + this.stride - 1] = wholeAt;
+    if (this.rules[at] !== rule) this.rules[at] = rule;
     if (this.width === undefined) {
       this.lists[at] = state;
       return;
     }
+    const from = at * this.width;
     for (let i = 0; i < this.width; i++) this.numbers[from + i] = state[i] as number;
   }
 
@@ -78,20 +74,18 @@ export class Shard {
       this.keys[slot] = moved;
       this.rules[slot] = this.rules[last] as Rule;
       if (this.width === undefined) this.lists[slot] = this.lists[last] as State;
-      this.numbers.copyWithin(slot * this.stride, last * this.stride, (last + 1) * this.stride);
+      else this.numbers.copyWithin(slot * this.width, last * this.width, (last + 1) * this.width);
       this.slots.set(moved, slot);
     }
     this.keys.length = last;
     this.rules.length = last;
     if (this.width === undefined) this.lists.length = last;
-    const spacious = this.numbers.length > SMALLEST * this.stride;
-    if (spacious && last * this.stride * 4 < this.numbers.length) {
+    else if (
+      this.numbers.length > SMALLEST * this.width &&
+      last * this.width * 4 < this.numbers.length
+    ) {
       this.numbers = this.numbers.slice(0, this.numbers.length / 2);
     }
-  }
-
-  wholeAt(slot: number): number {
-    return this.numbers[slot * this.stride + this.stride - 1] as number;
   }
 
   rule(slot: number): Rule {
@@ -102,7 +96,7 @@ export class Shard {
     const slot = this.keys.length;
     this.keys.push(key);
     this.slots.set(key, slot);
-    if ((slot + 1) * this.stride > this.numbers.length) {
+    if (this.width !== undefined && (slot + 1) * this.width > this.numbers.length) {
       const grown = new Float64Array(this.numbers.length * 2);
       grown.set(this.numbers);
       this.numbers = grown;
@@ -115,6 +109,8 @@ export class Shard {
 export class Table {
   readonly name: string;
   readonly algorithm: string;
+  /** Keys held. */
+  size = 0;
   private readonly width: number | undefined;
   private readonly shards: (Shard | undefined)[] = Array.from({ length: SHARDS });
   private cursorShard = 0;
@@ -126,42 +122,30 @@ export class Table {
     this.width = width;
   }
 
-  /** Keys held. */
-  get size(): number {
-    return this.shards.reduce((size, shard) => size + (shard?.keys.length ?? 0), 0);
-  }
-
   /** The shard that a key belongs to. */
   shard(key: string): Shard {
     return (this.shards[shardOf(key)] ??= new Shard(this.width));
   }
 
-  /** A shard that holds keys, looked for from `random`, a number from 0 up to 1; undefined when the table is empty. */
-  pick(random: number): Shard | undefined {
-    const first = Math.floor(random * SHARDS);
-    for (let step = 0; step < SHARDS; step++) {
-      const shard = this.shards[(first + step) % SHARDS];
+  /** A shard that holds keys, looked for from `random`, a number from 0 up to 1, on; there must be one. */
+  pick(random: number): Shard {
+    for (let at = Math.floor(random * SHARDS); ; at++) {
+      const shard = this.shards[at % SHARDS];
       if (shard !== undefined && shard.keys.length > 0) return shard;
     }
-    return undefined;
   }
 
-  /** Looks at the next `steps` keys in turn and forgets those that are whole. Returns how many it forgot. */
-  sweep(now: number, steps: number): number {
-    let forgotten = 0;
+  /** Shows the next `steps` keys in turn; `forget` says whether it removed the one that it was shown. */
+  look(steps: number, forget: (table: Table, shard: Shard, slot: number) => boolean): void {
     for (let step = 0; step < steps; step++) {
       const shard = this.shards[this.cursorShard];
       if (shard === undefined || this.cursorSlot >= shard.keys.length) {
         this.cursorShard = (this.cursorShard + 1) % SHARDS;
         this.cursorSlot = 0;
-      } else if (shard.wholeAt(this.cursorSlot) < now) {
-        // The last key moves here and is looked at next.
-        shard.remove(this.cursorSlot);
-        forgotten++;
-      } else {
+      } else if (!forget(this, shard, this.cursorSlot)) {
+        // Else the last key moved here, and is shown next.
         this.cursorSlot++;
       }
     }
-    return forgotten;
   }
 }

@@ -1,0 +1,136 @@
+import type { Rule, State } from '../algorithm.ts';
+import { Shard, Table } from './table.ts';
+
+/** Keys compared before one is forgotten. */
+const SAMPLE = 16;
+
+/** A look at a key costs little, but not nothing: an eighth of one at each call, and four when a key was added. */
+const SWEEP_STEPS = 32;
+const SWEEP_AFTER = 256;
+const NEW_KEY = 32;
+
+const EMPTY = new Shard(0);
+
+/**
+ * All keys of a memory store, by limit and algorithm, within a bound. There is no timer: what is whole again is
+ * forgotten a few keys at a time, as calls come in, and when there are too many keys one of a sample is.
+ */
+export class Keyspace {
+  /** Keys held. */
+  size = 0;
+  private readonly maxKeys: number;
+  private readonly tables: Table[] = [];
+  private readonly scratch: State = [0, 0, 0, 0, 0];
+  private unswept = 0;
+  private turn = 0;
+
+  constructor(maxKeys: number) {
+    this.maxKeys = maxKeys;
+  }
+
+  /** The table of a limit under the rule's algorithm: under another one, its keys start fresh. */
+  table({ policy, size }: Rule, name: string): Table {
+    const { algorithm } = policy;
+    let table = this.tables.find((each) => each.name === name && each.algorithm === algorithm);
+    if (table === undefined) {
+      table = new Table(name, algorithm, size);
+      this.tables.push(table);
+    }
+    return table;
+  }
+
+  /** Counts a key that was added to a table. */
+  added(table: Table): void {
+    table.size++;
+    this.size++;
+    this.unswept += NEW_KEY;
+  }
+
+  /** Forgets a key of a limit, under every algorithm. */
+  forget(name: string, key: string): void {
+    for (const table of this.tables) {
+      const shard = table.shard(key);
+      const slot = table.name === name ? shard.find(key) : -1;
+      if (slot !== -1) this.remove(table, shard, slot);
+    }
+  }
+
+  /** Counts a call, and says whether it is time to tidy. */
+  isUntidy(): boolean {
+    return ++this.unswept >= SWEEP_AFTER || this.size > this.maxKeys;
+  }
+
+  /** Forgets what is whole, a little at a time, and makes room when there are too many keys. */
+  tidy(now: number): void {
+    if (this.unswept >= SWEEP_AFTER && this.tables.length > 0) {
+      this.unswept = 0;
+      this.turn = (this.turn + 1) % this.tables.length;
+      this.tables[this.turn]?.look(SWEEP_STEPS, (table, shard, slot) => {
+        const whole = this.resetAfter(shard, slot, now) < 0;
+        if (whole) this.remove(table, shard, slot);
+        return whole;
+      });
+    }
+    while (this.size > this.maxKeys) this.evict(now);
+  }
+
+  /**
+   * Forgets the key of a sample with the largest remaining share, of equals the one that is whole soonest. Keys that
+   * are exhausted or hold slots go only when the sample has no other: a flood of new keys frees nobody.
+   */
+  private evict(now: number): void {
+    let table: Table | undefined;
+    let shard = EMPTY;
+    let slot = -1;
+    let most = -Infinity;
+    let soonest = Infinity;
+    for (let i = 0; i < SAMPLE; i++) {
+      const otherTable = this.pickTable();
+      const other = otherTable.pick(Math.random());
+      const otherSlot = Math.floor(Math.random() * other.keys.length);
+      const spare = this.spare(other, otherSlot, now);
+      if (spare < most) continue;
+      const resetAfter = this.resetAfter(other, otherSlot, now);
+      if (spare === most && resetAfter >= soonest) continue;
+      [table, shard, slot, most, soonest] = [otherTable, other, otherSlot, spare, resetAfter];
+    }
+    if (table !== undefined) this.remove(table, shard, slot);
+  }
+
+  /** A table chosen by its share of all keys. */
+  private pickTable(): Table {
+    let index = Math.floor(Math.random() * this.size);
+    let last = this.tables[0] as Table;
+    for (const table of this.tables) {
+      if (index < table.size) return table;
+      index -= table.size;
+      if (table.size > 0) last = table;
+    }
+    return last;
+  }
+
+  /** The remaining share of a key, from 0 to 1; below 0 for a key that must not be forgotten. */
+  private spare(shard: Shard, slot: number, now: number): number {
+    const rule = shard.rule(slot);
+    if (rule.holdsSlots || rule.quota === 0) return -1;
+    const state = shard.read(slot, this.scratch);
+    const own = now + rule.offset(shard.keys[slot] as string);
+    // A list is judged as it stands, which is no more than it will be.
+    if (rule.size !== undefined) rule.roll(state, own);
+    const remaining = rule.remaining(state, own);
+    return remaining === 0 ? -1 : remaining / rule.quota;
+  }
+
+  /** How long until a key is whole; below 0 when it has been for a while. */
+  private resetAfter(shard: Shard, slot: number, now: number): number {
+    const rule = shard.rule(slot);
+    const own = now + rule.offset(shard.keys[slot] as string);
+    return rule.resetAfter(shard.read(slot, this.scratch), own) || -1;
+  }
+
+  private remove(table: Table, shard: Shard, slot: number): void {
+    shard.remove(slot);
+    table.size--;
+    this.size--;
+  }
+}
