@@ -12,7 +12,7 @@ export type Receipt = readonly number[];
 
 /**
  * A policy made ready: an algorithm with its exact integers. Every method is a pure function of these, the state, and
- * `now` in integer microseconds of the key's clock; all but `roll` take a state that was rolled to the same `now`. Durations are integer
+ * `now` in integer microseconds; all but `roll` take a state that was rolled to the same `now`. Durations are integer
  * microseconds.
  *
  * The laws, which the tests hold every rule to:
@@ -31,18 +31,20 @@ export interface Rule {
   readonly overdraws: boolean;
   /** Whether a charge holds a slot until it is released. */
   readonly holdsSlots: boolean;
-  /** Whether keys have clocks of their own, so that `offset` is to be asked. */
+  /** Whether keys have windows of their own, so that `offset` is to be asked. */
   readonly spreads: boolean;
   /** Whether admitted requests wait in line, so that `delay` is to be asked. */
   readonly queues: boolean;
+  /** The integers that the Lua twin works with. */
+  readonly numbers: readonly number[];
   /** Why this rule refuses. */
   readonly refusal: 'limited' | 'overloaded';
 
-  /** How far this key's clock runs ahead of the store's, so that not all keys' windows end at one instant. */
+  /** How far a key's windows are ahead of the epoch's, so that not all keys' windows end at one instant. */
   offset(key: string): number;
 
   /** Brings a state to `now`. Returns true when it healed a clock that stepped back, which a store keeps. */
-  roll(state: State, now: number): boolean;
+  roll(state: State, now: number, offset: number): boolean;
   /** How long until `cost` is admitted: 0 for now, Infinity for never. */
   wait(state: State, cost: number, now: number): number;
   /** How long an admitted request is held before it is served; read before the charge. */
@@ -55,12 +57,27 @@ export interface Rule {
    * Charges `cost` units, above 0, whatever is owed already. `slot` names the place a concurrency rule takes.
    * Returns a copy of the state where it has a fixed size, else what finds the charge again in the list.
    */
-  add(state: State, cost: number, now: number, slot: number): Receipt;
+  add(state: State, cost: number, now: number, slot: number, offset: number): Receipt;
   /** Takes `units` off what is owed, never below nothing. */
   refund(state: State, units: number, now: number): void;
-  /** Takes `units` of one charge off, as far as they are still owed since then. */
-  giveBack(state: State, units: number, now: number, receipt: Receipt): void;
+  /** Takes `units` of one charge off, as far as they are still owed since then. Returns whether any were. */
+  giveBack(state: State, units: number, now: number, receipt: Receipt): boolean;
 }
 
 /** The most a window counts, its cap of debt. */
 export const MOST_UNITS: number = 2 ** 52;
+
+/**
+ * The Lua twin of an algorithm: the methods of its rule over again, with the same names in the same order, where `self`
+ * stands for `this` and lists count from 1. It runs inside Redis; the tests hold both to the same answers.
+ */
+export interface Twin {
+  /** The names of the numbers that a rule hands over, in the order of `Rule.numbers`. */
+  readonly numbers: readonly string[];
+  /** How Redis keeps the state: integers in a string, or a list or sorted set that the twin reads and writes itself. */
+  readonly keeps: 'string' | 'list' | 'sorted-set';
+  /** The algorithm whose methods it has unless it defines them itself. */
+  readonly extends?: Policy['algorithm'];
+  /** Definitions of the form `function rule.wait(self, state, cost, now) … end`. */
+  readonly lua: string;
+}

@@ -211,6 +211,21 @@ export class Decision {
     return allDone([correct(corrections), this.release()]);
   }
 
+  /**
+   * The same decision after `cancel`, when what it charged is available again. `refuse` changes the verdicts that refuse
+   * after all.
+   */
+  undone(refuse: (verdict: Verdict) => Partial<Verdict> = () => ({})): Decision {
+    const { admitted, at } = this.#answer;
+    const verdicts = this.#answer.verdicts.map((verdict): Verdict => {
+      const { remaining, cost, limit } = verdict;
+      const back = admitted && verdict.allowed ? Math.min(limit, remaining + cost) : remaining;
+      return { ...verdict, remaining: back, ...refuse(verdict) };
+    });
+    const allowed = verdicts.every((verdict) => verdict.allowed || verdict.shadow);
+    return new Decision({ admitted: allowed, verdicts, at, delay: 0 }, this.#charges);
+  }
+
   /** The charges that hold a slot still. */
   slots(): readonly BookedCharge[] {
     return this.#charges.filter(
@@ -255,7 +270,11 @@ export class Decision {
 
   /** What brings the charges of a limit, of which a request may have made several, to `units` in all. */
   #corrections(name: string, units: number): Correction[] {
-    const charges = this.#charges.filter((charge) => charge.name === name && !charge.settled);
+    // What took nothing, in a peek or in the shadow, leaves nothing to correct.
+    const charges = this.#charges.filter(
+      ({ name: own, cost, settled, receipt }) =>
+        own === name && !settled && (receipt !== undefined || cost === 0),
+    );
     let excess = charges.reduce((sum, { cost }) => sum + cost, -units);
     const corrections: Correction[] = [];
     const [first] = charges;

@@ -27,6 +27,19 @@ export class TollgateClosedError extends Error {
   }
 }
 
+/** The store could not answer in time, or at all. What it was asked may have been carried out nevertheless. */
+export class TollgateStoreError extends Error {
+  override readonly name = 'TollgateStoreError';
+  readonly code = 'TOLLGATE_STORE';
+  /** How long until the store is tried again, in milliseconds; 0 for now. */
+  readonly retryAfterMs: number;
+
+  constructor(problem: string, retryAfterMs: number, cause?: unknown) {
+    super(problem, cause === undefined ? undefined : { cause });
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
 /** Shows a value in a message: short, quoted and with its type where that is not plain. */
 export function show(value: unknown): string {
   if (typeof value === 'string') {

@@ -19,10 +19,12 @@ export { exposedHeaders, type HeaderForm, mergeExposed } from './http/headers.ts
 export {
   all,
   apiKey,
+  type ApiKeyOptions,
   bearerToken,
   custom,
   everyone,
   firstOf,
+  type OptionalKeyOptions,
   route,
   secret,
   tenant,

@@ -45,7 +45,7 @@ export class Tenant {
 
   /** Returns whether the store has no tenant left. */
   leave(): boolean {
-    for (const name of [...this.own.keys()]) this.unmean(name);
+    for (const name of this.own.keys()) this.unmean(name);
     return --this.tenancy.tenants === 0;
   }
 

@@ -35,6 +35,14 @@ export interface Answer {
   readonly delay: number;
 }
 
+/** How a store is. */
+export interface Health {
+  readonly store: 'up' | 'down' | 'probing';
+  /** Since when it is up, or is not, in milliseconds since the epoch. */
+  readonly since: number;
+  readonly lastError: unknown;
+}
+
 /** A change to what a charge left behind: units given back (negative) or charged on top (positive). */
 export interface Correction {
   readonly charge: Charge;
@@ -60,6 +68,8 @@ export interface Store<Async extends boolean = boolean> {
   renew(charges: readonly Charge[]): Answered<Async, boolean[]>;
   /** Forgets keys. */
   reset(keys: readonly Pick<Charge, 'name' | 'key'>[]): Answered<Async, void>;
+  /** How the store is; a store without it is always up. */
+  health?(): Health;
   /** Frees what the store itself opened. Called when the last limiter on the store closes. */
   close(): MaybePromise<void>;
 }

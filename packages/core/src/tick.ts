@@ -48,3 +48,20 @@ export function drainRate(capacity: number, rate: number, perUs: number): DrainR
 export function windowTick(limit: number, windowUs: number): number | undefined {
   return TICKS.find((tick) => windowUs % tick === 0 && limit * (windowUs / tick) <= LARGEST);
 }
+
+/** Digits that a long division takes at a time, so that a remainder below 2^45 times this stays exact. */
+const DIGIT = 128;
+
+/** ceil(units · part / whole), exactly, for a part of a whole below 2^45, also where the product is beyond 2^53. */
+export function share(units: number, part: number, whole: number): number {
+  const product = units * part;
+  if (product <= LARGEST) return Math.ceil(product / whole);
+  let quotient = 0;
+  let rest = 0;
+  for (let place = DIGIT ** 7; place >= 1; place /= DIGIT) {
+    rest = rest * DIGIT + (Math.floor(units / place) % DIGIT) * part;
+    quotient = quotient * DIGIT + Math.floor(rest / whole);
+    rest %= whole;
+  }
+  return rest > 0 ? quotient + 1 : quotient;
+}

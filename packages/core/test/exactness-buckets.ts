@@ -35,7 +35,7 @@ const lesser = (a: Fraction, b: Fraction): Fraction => (isLess(b, a) ? b : a);
 const wholeUnits = (a: Fraction): bigint => divideUp(a.num, a.den);
 
 /** Each tick of so many microseconds gives back drain/unit of a unit, in lowest terms. */
-interface Rate {
+export interface Rate {
   readonly tick: bigint;
   readonly drain: bigint;
   readonly unit: bigint;
@@ -59,7 +59,7 @@ export class BucketTerms implements Terms<Bucket, BucketReceipt> {
   readonly queues: boolean;
   readonly fresh: Bucket;
   readonly limit: bigint;
-  private readonly rate: Rate;
+  readonly rate: Rate;
   private readonly tick: bigint;
   private readonly most: Fraction;
   private readonly perTick: Fraction;
@@ -84,6 +84,11 @@ export class BucketTerms implements Terms<Bucket, BucketReceipt> {
     throw new RangeError(`${capacity} with ${rate} per ${per} ms fits at no tick`);
   }
 
+  /** Whether so many units can be owed. */
+  counts(units: number): boolean {
+    return BigInt(units) * this.most.den <= this.most.num;
+  }
+
   seen(bucket: Bucket, now: bigint): Seen<Bucket> {
     let { owed, last, era, refunded } = bucket;
     const healed = now < last;
@@ -98,10 +103,8 @@ export class BucketTerms implements Terms<Bucket, BucketReceipt> {
     const changed = unit !== this.rate.unit || drain !== this.rate.drain || tick !== this.tick;
     if (healed || changed || saturated) [era, refunded] = [{ began: now }, 0n];
     const ticks = now / this.tick - divideUp(last, this.tick);
-    if (ticks > 0n) {
-      owed = minus(owed, this.drainedIn(ticks));
-      last = now - (now % this.tick);
-    }
+    if (ticks > 0n) owed = minus(owed, this.drainedIn(ticks));
+    if (ticks > 0n || owed.num === 0n) last = now - (now % this.tick);
     return { state: { owed, last, rate: this.rate, era, refunded }, healed };
   }
 
@@ -136,7 +139,7 @@ export class BucketTerms implements Terms<Bucket, BucketReceipt> {
 
   giveBack(bucket: Bucket, units: bigint, receipt: BucketReceipt): Bucket {
     if (receipt.era !== bucket.era) return bucket;
-    const since = divideUp(bucket.last, this.tick) - divideUp(receipt.last, this.tick);
+    const since = less(divideUp(bucket.last, this.tick), divideUp(receipt.last, this.tick));
     const drained = minus(receipt.owed, this.drainedIn(since));
     if (this.queues) {
       const last = !isLess(drained, bucket.owed) && !isLess(bucket.owed, drained);

@@ -147,7 +147,8 @@ class LayeredHistory {
     if (booked === undefined) return;
     const corrections = booked.charges.flatMap((charge, index) => {
       if (charge.receipt === undefined) return [];
-      const down = -Math.ceil((charge.cost * (((amount + index) % 10) + 1)) / 10);
+      const part = Math.ceil((charge.cost * (((amount + index) % 10) + 1)) / 10);
+      const down = -Math.min(charge.cost, part);
       const units = (amount + index) % 3 === 0 && !charge.rule.holdsSlots ? 1 + index : down;
       this.oracle.correct(booked.asks[index] as Ask, booked.receipts[index], units, this.now);
       return [{ charge, units }];

@@ -155,7 +155,7 @@ const units = fc.oneof(
   fc.nat(8),
   fc.constantFrom(0, 10, 100, 6_000),
   fc.integer({ min: 0, max: 2_000_000_000 }),
-  fc.constantFrom(2 ** 52, 2 ** 53 - 1),
+  fc.constantFrom(2 ** 52, 2 ** 52 - 1),
 );
 
 export const fixedWindows: fc.Arbitrary<Family> = windows(
@@ -187,3 +187,12 @@ export const slots: fc.Arbitrary<Family> = windows(
     }),
   fc.nat(12),
 );
+
+export const ALGORITHMS: readonly (readonly [Policy['algorithm'], fc.Arbitrary<Family>])[] = [
+  ['token-bucket', tokenBuckets],
+  ['leaky-bucket', leakyBuckets],
+  ['fixed-window', fixedWindows],
+  ['sliding-window', slidingWindows],
+  ['sliding-log', slidingLogs],
+  ['concurrency', slots],
+];

@@ -1,15 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { History } from './exactness-histories.ts';
-import {
-  type Family,
-  fixedWindows,
-  leakyBuckets,
-  slidingLogs,
-  slidingWindows,
-  slots,
-  tokenBuckets,
-} from './exactness-policies.ts';
+import { ALGORITHMS, type Family } from './exactness-policies.ts';
 import { pairOf, starts, steps } from './exactness-steps.ts';
 
 const STEPS = 200_000;
@@ -32,13 +24,6 @@ function histories(families: fc.Arbitrary<Family>): number {
   return count;
 }
 
-test.each([
-  ['token-bucket', tokenBuckets],
-  ['leaky-bucket', leakyBuckets],
-  ['fixed-window', fixedWindows],
-  ['sliding-window', slidingWindows],
-  ['sliding-log', slidingLogs],
-  ['concurrency', slots],
-] as const)('%s answers as the oracle does', (_, families) => {
+test.each(ALGORITHMS)('%s answers as the oracle does', (_, families) => {
   expect(histories(families)).toBeGreaterThanOrEqual(STEPS);
 });

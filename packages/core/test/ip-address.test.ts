@@ -79,7 +79,7 @@ describe('an IPv4 address', () => {
 
   it('has one key in every notation of its IPv6 forms', () => {
     fc.assert(
-      fc.property(spelling, ipv4, fc.constantFrom('mapped', 'nat64'), (like, parts, form) => {
+      fc.property(ipv4, fc.constantFrom('mapped', 'nat64'), (parts, form) => {
         const [a, b, c, d] = parts as [number, number, number, number];
         const tail = [a * 256 + b, c * 256 + d].map((group) => group.toString(16)).join(':');
         const front =
@@ -90,7 +90,6 @@ describe('an IPv4 address', () => {
             expect(addressKey(`[${start}:${end}]:443`)).toBe(parts.join('.'));
           }
         }
-        if (!standsForIpv4(like.groups)) expect(addressKey(like.text)).toContain(':');
       }),
     );
   });
@@ -152,6 +151,19 @@ describe('an IPv6 address', () => {
     );
   });
 
+  it('is no IPv4 if one bit in front of it is another', () => {
+    fc.assert(
+      fc.property(fc.constantFrom('::ffff:', '64:ff9b::'), fc.nat(95), (front, flipped) => {
+        const groups = front === '::ffff:' ? [0, 0, 0, 0, 0, 0xff_ff] : [0x64, 0xff_9b, 0, 0, 0, 0];
+        groups[flipped >> 4] = (groups[flipped >> 4] as number) ^ (1 << (flipped & 15));
+        const words = groups.map((group) => group.toString(16)).join(':');
+        expect(addressKey(`${front}203.0.113.7`)).toBe('203.0.113.7');
+        expect(addressKey(`${words}:203.0.113.7`)).toContain(':');
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
   it('shares a prefix with its network and nobody else', () => {
     const prefix = fc.integer({ min: 0, max: 128 });
     fc.assert(
@@ -188,58 +200,20 @@ describe('what is not an address', () => {
   const junk = [
     '',
     ' ',
-    'unknown',
-    'undefined',
-    '_x',
-    '{${7*7}}',
-    '1.2.3',
-    '1.2.3.4.5',
-    '1.2.3.4.',
-    '.1.2.3.4',
-    '1..2.3',
-    '1.2.3.256',
-    '1.2.3.04',
-    '00.0.0.0',
-    '203.0.113.999',
-    '203.0.113.7#a',
     '203.0.113.7 ',
-    '203.0.113.7:',
-    '203.0.113.7:a',
-    '203.0.113.7:65536',
-    '203.0.113.7:000001',
-    '203.0.113.7%eth0',
-    '203.0.113.7/24',
-    '[203.0.113.7]',
-    '[203.0.113.7]:80',
     '1.2.3.4, 5.6.7.8',
-    ':',
-    ':::',
-    '::1::',
-    '1::2::3',
-    ':1:2:3:4:5:6:7',
-    '1:2:3:4:5:6:7:',
-    '1:2:3:4:5:6:7',
-    '1:2:3:4:5:6:7:8:9',
-    '1:2:3:4:5:6:7:8:',
-    '1:2:3:4:5:6:7:8::',
-    '::1:2:3:4:5:6:7:8',
-    '1:2:3:4:5:6:7:1.2.3.4',
-    '1:2:3:4:5:6:1.2.3.4:80',
-    '::1.2.3.4:80',
-    '::1.2.3.04',
-    '::1.2.3.4.5',
-    '::00001',
-    '::g',
-    '::1%',
-    '[::1',
-    '::1]',
-    '[::1]x',
-    '[::1]:',
-    '[::1]:x',
-    '[::1]:65536',
-    '[]',
-    '[%eth0]',
-    '%eth0',
+    ...'unknown undefined _x {${7*7}} 1.2.3 1.2.3.4.5 1.2.3.4. .1.2.3.4 1..2.3 1.2.3.256'.split(
+      ' ',
+    ),
+    ...'1.2.3.04 00.0.0.0 203.0.113.999 203.0.113.7#a 203.0.113.7: 203.0.113.7:a'.split(' '),
+    ...'203.0.113.7:65536 203.0.113.7:000001 203.0.113.7%eth0 203.0.113.7/24'.split(' '),
+    ...'[203.0.113.7] [203.0.113.7]:80 : ::: ::1:: 1::2::3 :1:2:3:4:5:6:7 1:2:3:4:5:6:7:'.split(
+      ' ',
+    ),
+    ...'1:2:3:4:5:6:7 1:2:3:4:5:6:7:8:9 1:2:3:4:5:6:7:8: 1:2:3:4:5:6:7:8::'.split(' '),
+    ...'::1:2:3:4:5:6:7:8 1:2:3:4:5:6:7:1.2.3.4 1:2:3:4:5:6:1.2.3.4:80 ::1.2.3.4:80'.split(' '),
+    ...'::1.2.3.04 ::1.2.3.4.5 ::00001 ::g ::1% [::1 ::1] [::1]x [::1]: [::1]:x'.split(' '),
+    ...'[::1]:65536 [] [%eth0] %eth0'.split(' '),
   ];
 
   it.each(junk)('%j has no key', (text) => {

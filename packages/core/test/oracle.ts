@@ -150,7 +150,7 @@ export class Oracle {
   correct({ key, terms, offset }: Ask, receipt: unknown, units: number, now: number): void {
     if (units < 0 && !this.states.has(key)) return;
     const at = BigInt(now + offset);
-    const { state, healed } = terms.seen(this.remembered(key, terms), at);
+    const { state } = terms.seen(this.remembered(key, terms), at);
     if (units < 0) {
       this.states.set(key, terms.giveBack(state, BigInt(-units), receipt, at));
       return;
@@ -159,7 +159,6 @@ export class Oracle {
     const fits = terms.overdraws ? units : this.remaining(terms, state, at, 0);
     const extra = BigInt(Math.min(units, fits));
     if (extra > 0n) this.states.set(key, terms.charge(state, extra, at).state);
-    else if (healed) this.states.set(key, state);
   }
 
   refund({ key, terms, cost, offset }: Ask, now: number): void {

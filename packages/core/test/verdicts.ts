@@ -2,8 +2,6 @@ import { Decision, type Verdict } from '../src/decision.ts';
 import { DEFAULT_FORMS, type HeaderForm, rateLimitHeaders } from '../src/http/headers.ts';
 import { fixedWindow, type Policy } from '../src/policy.ts';
 
-/** Decisions as a store could give them, made by hand. */
-
 export const NOW: number = 1_767_225_600_000;
 export const minute: Policy = fixedWindow({ limit: 100, window: '60s' });
 
@@ -29,9 +27,10 @@ export function verdict(fields: Partial<Verdict> = {}): Verdict {
   };
 }
 
+/** A decision as a store could give it, made by hand. */
 export function decide(verdicts: readonly Verdict[], atMs: number = NOW): Decision {
-  const ledger = { correct: (): void => undefined, release: (): void => undefined };
-  return new Decision({ verdicts, at: Math.round(atMs * 1_000), delay: 0 }, [], ledger);
+  const admitted = verdicts.every(({ allowed, shadow }) => allowed || shadow);
+  return new Decision({ admitted, verdicts, at: Math.round(atMs * 1_000), delay: 0 }, []);
 }
 
 export function headers(

@@ -9,6 +9,7 @@ import {
   type Limiter,
   type MaybePromise,
   type Outcome,
+  type Refusal,
   type Rejections,
   type RouteOptions,
   TollgateConfigError,
@@ -16,7 +17,7 @@ import {
 } from '@tollgate/core';
 import type { Request, RequestHandler, Response } from 'express';
 
-export * from './keys.ts';
+export * from '@tollgate/core';
 
 declare global {
   // eslint-disable-next-line typescript/no-namespace -- Express's own way to add a property to its request
@@ -47,9 +48,9 @@ export interface ExpressGate extends RequestHandler {
 const ADAPTER: Adapter<Request> = {
   options: [...GATE_OPTIONS, 'refusals'],
   staged: false,
-  proxyTrust({ app }) {
-    if (app.get('trust proxy') === false) return 'none';
+  proxyTrust({ app, socket }) {
     const trusts = app.get('trust proxy fn') as (address: string, hop: number) => boolean;
+    if (!trusts(socket.remoteAddress ?? '', 0)) return 'none';
     return trusts('203.0.113.1', 100) ? 'all' : 'some';
   },
 };
@@ -71,22 +72,22 @@ export function rateLimit(options: ExpressOptions): ExpressGate {
         if (!response.headersSent) response.setHeader(name, value);
       };
       const exchange = { request, raw: request, response, set };
-      const finish = (outcome: Outcome): void => {
+      const finish = (outcome: Outcome): MaybePromise<void> => {
         if (outcome === 'gone') return;
         if (outcome !== undefined) request.rateLimit = outcome;
         if (outcome === undefined || outcome.allowed) return next();
         if (refusals === 'next') return next(new TollgateRefusal(outcome));
-        const { status, type, text } = gate.refusal(exchange, outcome);
-        send(response, status, type, text);
+        const refusal = gate.refusal(exchange, outcome);
+        if (refusal instanceof Promise) return refusal.then((late) => send(response, late));
+        send(response, refusal);
       };
-      let outcome: MaybePromise<Outcome>;
       try {
-        outcome = gate.pass(exchange, lane, 'onRequest');
-        if (!(outcome instanceof Promise)) return finish(outcome);
+        const outcome = gate.pass(exchange, lane, 'onRequest');
+        const done = outcome instanceof Promise ? outcome.then(finish) : finish(outcome);
+        if (done instanceof Promise) done.catch(next);
       } catch (error) {
-        return next(error);
+        next(error);
       }
-      outcome.then(finish).catch(next);
     };
   return Object.assign(middleware(gate.lane()), {
     with: (route: RouteOptions<Request>) => middleware(gate.lane(route, 'with')),
@@ -97,7 +98,7 @@ export function rateLimit(options: ExpressOptions): ExpressGate {
   });
 }
 
-function send(response: Response, status: number, type: string, text: string): void {
+function send(response: Response, { status, type, text }: Refusal): void {
   if (response.headersSent) return;
   response.statusCode = status;
   response.setHeader('Content-Type', type);

@@ -8,6 +8,7 @@ import {
   type Lane,
   type MaybePromise,
   type Outcome,
+  type Refusal,
   type RouteOptions,
   type Stage,
   TollgateRefusal,
@@ -15,7 +16,7 @@ import {
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 
-export * from './keys.ts';
+export * from '@tollgate/core';
 
 export type FastifyOptions = GateOptions<FastifyRequest>;
 
@@ -39,7 +40,8 @@ const ADAPTER: Adapter<FastifyRequest> = {
   options: GATE_OPTIONS,
   staged: true,
   proxyTrust(request) {
-    if (request.ips === undefined) return 'none';
+    // Alone, although it forwards: its peer is not trusted. So are all if trustProxy is a number, which says nothing.
+    if (request.ips === undefined || request.ips.length === 1) return 'none';
     // A hundred made-up proxies: who trusts the last of them trusts everybody.
     const forwarded = Array.from({ length: 100 }, () => '203.0.113.1').join(', ');
     const raw = {
@@ -83,16 +85,17 @@ const plugin: FastifyPluginAsync<FastifyOptions> = async (app, options) => {
     const { raw } = request;
     const set = (name: string, value: string): void => void reply.header(name, value);
     const exchange = { request, raw, response: reply.raw, set };
-    let outcome: MaybePromise<Outcome>;
+    const end = (outcome: Outcome): MaybePromise<void> =>
+      finish(gate, exchange, reply, outcome, next);
     try {
       const route = request.routeOptions.config.rateLimit;
       const lane = laneOf(route, request.server.tollgate === gate, 'config.rateLimit');
-      outcome = lane && gate.pass(exchange, lane, stage);
-      if (!(outcome instanceof Promise)) return finish(gate, exchange, reply, outcome, next);
+      const outcome = lane && gate.pass(exchange, lane, stage);
+      const done = outcome instanceof Promise ? outcome.then(end) : end(outcome);
+      if (done instanceof Promise) done.catch(next);
     } catch (error) {
-      return next(error as Error);
+      next(error as Error);
     }
-    outcome.then((late) => finish(gate, exchange, reply, late, next)).catch(next);
   }
 
   app.addHook('onRoute', function onRoute(route) {
@@ -117,7 +120,7 @@ function finish(
   reply: FastifyReply,
   outcome: Outcome,
   next: Next,
-): void {
+): MaybePromise<void> {
   if (outcome === 'gone') return;
   const { request } = exchange;
   if (outcome !== undefined) request.rateLimit = outcome;
@@ -125,7 +128,12 @@ function finish(
   if (request.server.errorHandler.name !== FASTIFY_HANDLER) {
     return next(new TollgateRefusal(outcome));
   }
-  const { status, type, text } = gate.refusal(exchange, outcome);
+  const refusal = gate.refusal(exchange, outcome);
+  if (refusal instanceof Promise) return refusal.then((late) => send(reply, late));
+  send(reply, refusal);
+}
+
+function send(reply: FastifyReply, { status, type, text }: Refusal): void {
   // Bytes, since Fastify would add a charset, which JSON does not have, to the type of a text.
   reply.code(status).header('content-type', type).send(Buffer.from(text));
 }

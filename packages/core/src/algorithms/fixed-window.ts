@@ -1,4 +1,4 @@
-import { MOST_UNITS, type Receipt, type Rule } from '../algorithm.ts';
+import { MOST_UNITS, type Receipt, type Rule, type Twin } from '../algorithm.ts';
 import type { FixedWindowPolicy } from '../policy.ts';
 
 /**
@@ -12,8 +12,8 @@ type WindowState = [start: number, end: number, count: number];
 const SPREAD_US = 8_017;
 
 /**
- * Fixed window: a count that is forgotten at the boundary, debt included. Units counted under another window length
- * stay until the window they were counted in ends. The count saturates at 2^52.
+ * Fixed window: a count that is forgotten at the boundary, debt included. Units counted in another policy's window
+ * stay until that one ends. The count saturates at 2^52.
  */
 export class FixedWindowRule implements Rule {
   readonly policy: FixedWindowPolicy;
@@ -24,6 +24,7 @@ export class FixedWindowRule implements Rule {
   readonly spreads: boolean;
   readonly queues = false;
   readonly refusal = 'limited';
+  readonly numbers: readonly number[];
   private readonly window: number;
 
   constructor(policy: FixedWindowPolicy) {
@@ -31,16 +32,17 @@ export class FixedWindowRule implements Rule {
     this.quota = policy.limit;
     this.spreads = policy.spread === true;
     this.window = Math.round(policy.window * 1_000);
+    this.numbers = [this.quota, this.window];
   }
 
   offset(key: string): number {
     return this.spreads ? hash(key) * SPREAD_US : 0;
   }
 
-  roll(state: WindowState, now: number): boolean {
+  roll(state: WindowState, now: number, offset: number): boolean {
     const healed = state[0] > now;
     if (healed || now >= state[1] || state[2] === 0) {
-      state[0] = Math.floor(now / this.window) * this.window;
+      state[0] = this.start(now, offset);
       state[1] = state[0] + this.window;
       if (!healed) state[2] = 0;
     }
@@ -64,18 +66,14 @@ export class FixedWindowRule implements Rule {
     return state[2] === 0 ? 0 : state[1] - now;
   }
 
-  add(state: WindowState, cost: number, now: number): Receipt {
-    if (state[1] - state[0] !== this.window) this.extend(state, now);
+  add(state: WindowState, cost: number, now: number, _slot: number, offset: number): Receipt {
+    const start = this.start(now, offset);
+    if (start !== state[0] && start + this.window > state[1]) {
+      state[0] = start;
+      state[1] = start + this.window;
+    }
     state[2] = Math.min(state[2] + cost, MOST_UNITS);
     return [state[0], state[1], state[2]];
-  }
-
-  /** Moves units counted under another window length to the own window, if that ends later. */
-  private extend(state: WindowState, now: number): void {
-    const start = Math.floor(now / this.window) * this.window;
-    if (start + this.window <= state[1]) return;
-    state[0] = start;
-    state[1] = start + this.window;
   }
 
   refund(state: WindowState, units: number, _now: number): void {
@@ -83,8 +81,15 @@ export class FixedWindowRule implements Rule {
   }
 
   /** Only while the window of the charge lasts. */
-  giveBack(state: WindowState, units: number, now: number, receipt: Receipt): void {
-    if (receipt[0] === state[0]) this.refund(state, units, now);
+  giveBack(state: WindowState, units: number, now: number, receipt: Receipt): boolean {
+    if (receipt[0] !== state[0]) return false;
+    this.refund(state, units, now);
+    return true;
+  }
+
+  /** Where the window that holds `now` starts. */
+  private start(now: number, offset: number): number {
+    return Math.floor((now + offset) / this.window) * this.window - offset;
   }
 }
 
@@ -96,3 +101,60 @@ function hash(key: string): number {
   }
   return value >>> 0;
 }
+
+export const fixedWindowTwin: Twin = {
+  numbers: ['quota', 'window'],
+  keeps: 'string',
+  lua: /* lua */ `
+    function rule.roll(self, state, now, offset)
+      local healed = state[1] > now
+      if healed or now >= state[2] or state[3] == 0 then
+        state[1] = self:start(now, offset)
+        state[2] = state[1] + self.window
+        if not healed then state[3] = 0 end
+      end
+      return healed
+    end
+
+    function rule.wait(self, state, cost, now)
+      if cost > self.quota or self.quota == 0 then return INFINITY end
+      return state[3] + cost <= self.quota and 0 or state[2] - now
+    end
+
+    function rule.delay(self, state, now)
+      return 0
+    end
+
+    function rule.remaining(self, state, now)
+      return max(0, self.quota - state[3])
+    end
+
+    function rule.resetAfter(self, state, now)
+      return state[3] == 0 and 0 or state[2] - now
+    end
+
+    function rule.add(self, state, cost, now, slot, offset)
+      local start = self:start(now, offset)
+      if start ~= state[1] and start + self.window > state[2] then
+        state[1] = start
+        state[2] = start + self.window
+      end
+      state[3] = min(state[3] + cost, MOST_UNITS)
+      return { state[1], state[2], state[3], 0, 0 }
+    end
+
+    function rule.refund(self, state, units, now)
+      state[3] = max(0, state[3] - units)
+    end
+
+    function rule.giveBack(self, state, units, now, receipt)
+      if receipt[1] ~= state[1] then return false end
+      self:refund(state, units, now)
+      return true
+    end
+
+    function rule.start(self, now, offset)
+      return floor((now + offset) / self.window) * self.window - offset
+    end
+  `,
+};

@@ -1,26 +1,36 @@
-import type { Rule } from '../algorithm.ts';
+import type { Rule, Twin } from '../algorithm.ts';
 import type { Policy } from '../policy.ts';
-import { ConcurrencyRule } from './concurrency.ts';
-import { FixedWindowRule } from './fixed-window.ts';
-import { LeakyBucketRule } from './leaky-bucket.ts';
-import { SlidingLogRule } from './sliding-log.ts';
-import { SlidingWindowRule } from './sliding-window.ts';
-import { TokenBucketRule } from './token-bucket.ts';
+import { ConcurrencyRule, concurrencyTwin } from './concurrency.ts';
+import { FixedWindowRule, fixedWindowTwin } from './fixed-window.ts';
+import { LeakyBucketRule, leakyBucketTwin } from './leaky-bucket.ts';
+import { SlidingLogRule, slidingLogTwin } from './sliding-log.ts';
+import { SlidingWindowRule, slidingWindowTwin } from './sliding-window.ts';
+import { TokenBucketRule, tokenBucketTwin } from './token-bucket.ts';
 
-/** The table of algorithms: how each tag makes a rule. A new algorithm is one file and one line here. */
+interface Algorithm<P> {
+  readonly rule: (policy: P) => Rule;
+  readonly twin: Twin;
+}
+
+/** The table of algorithms: each one's rule and its Lua twin. A new algorithm is one file and one line here. */
 const ALGORITHMS: {
-  readonly [Tag in Policy['algorithm']]: (policy: Extract<Policy, { algorithm: Tag }>) => Rule;
+  readonly [Tag in Policy['algorithm']]: Algorithm<Extract<Policy, { algorithm: Tag }>>;
 } = {
-  'token-bucket': (policy) => new TokenBucketRule(policy),
-  'leaky-bucket': (policy) => new LeakyBucketRule(policy),
-  'fixed-window': (policy) => new FixedWindowRule(policy),
-  'sliding-window': (policy) => new SlidingWindowRule(policy),
-  'sliding-log': (policy) => new SlidingLogRule(policy),
-  concurrency: (policy) => new ConcurrencyRule(policy),
+  'token-bucket': { rule: (policy) => new TokenBucketRule(policy), twin: tokenBucketTwin },
+  'leaky-bucket': { rule: (policy) => new LeakyBucketRule(policy), twin: leakyBucketTwin },
+  'fixed-window': { rule: (policy) => new FixedWindowRule(policy), twin: fixedWindowTwin },
+  'sliding-window': { rule: (policy) => new SlidingWindowRule(policy), twin: slidingWindowTwin },
+  'sliding-log': { rule: (policy) => new SlidingLogRule(policy), twin: slidingLogTwin },
+  concurrency: { rule: (policy) => new ConcurrencyRule(policy), twin: concurrencyTwin },
 };
+
+/** The Lua twins by tag, in an order that does not change: a script names an algorithm by its place. */
+export const TWINS: readonly (readonly [tag: Policy['algorithm'], twin: Twin])[] = (
+  Object.keys(ALGORITHMS) as Policy['algorithm'][]
+).map((tag) => [tag, ALGORITHMS[tag].twin]);
 
 /** Makes a policy ready to decide. */
 export function ruleOf(policy: Policy): Rule {
   // The table's type ties each tag to its own policy, which an indexed access cannot express.
-  return (ALGORITHMS[policy.algorithm] as (policy: Policy) => Rule)(policy);
+  return (ALGORITHMS[policy.algorithm] as Algorithm<Policy>).rule(policy);
 }

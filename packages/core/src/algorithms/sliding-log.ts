@@ -1,10 +1,13 @@
-import type { Receipt, Rule } from '../algorithm.ts';
+import type { Receipt, Rule, Twin } from '../algorithm.ts';
 import type { SlidingLogPolicy } from '../policy.ts';
 
-/** What a sliding log remembers: one instant per unit, in µs, oldest first. */
+/** What a sliding log remembers: a window in µs, then one instant per unit, in µs, oldest first. */
 type LogState = number[];
 
-/** Sliding log: exact, at the price of one timestamp per unit. A charge beyond the limit is refused. */
+/**
+ * Sliding log: exact, at the price of one timestamp per unit. A charge beyond the limit is refused. Units counted under
+ * a longer window are judged by that until they are gone.
+ */
 export class SlidingLogRule implements Rule {
   readonly policy: SlidingLogPolicy;
   readonly quota: number;
@@ -14,12 +17,14 @@ export class SlidingLogRule implements Rule {
   readonly spreads = false;
   readonly queues = false;
   readonly refusal = 'limited';
+  readonly numbers: readonly number[];
   private readonly window: number;
 
   constructor(policy: SlidingLogPolicy) {
     this.policy = policy;
     this.quota = policy.limit;
     this.window = Math.round(policy.window * 1_000);
+    this.numbers = [this.quota, this.window];
   }
 
   offset(_key: string): number {
@@ -27,21 +32,22 @@ export class SlidingLogRule implements Rule {
   }
 
   roll(log: LogState, now: number): boolean {
+    const latest = now - this.windowOf(log);
     let expired = 0;
-    while (expired < log.length && instant(log, expired) <= now - this.window) expired++;
-    if (expired === 1) log.shift();
-    else if (expired > 1) log.splice(0, expired);
-    let future = log.length;
+    while (expired < count(log) && instant(log, expired) <= latest) expired++;
+    if (expired === count(log)) log.length = 0;
+    else if (expired > 0) log.splice(1, expired);
+    let future = count(log);
     while (future > 0 && instant(log, future - 1) > now) future--;
-    const healed = future < log.length;
-    if (healed) log.fill(now, future);
+    const healed = future < count(log);
+    if (healed) log.fill(now, future + 1);
     return healed;
   }
 
   wait(log: LogState, cost: number, now: number): number {
     if (cost > this.quota || this.quota === 0) return Infinity;
-    const tooMany = log.length + cost - this.quota;
-    return tooMany <= 0 ? 0 : instant(log, tooMany - 1) + this.window - now;
+    const tooMany = count(log) + cost - this.quota;
+    return tooMany <= 0 ? 0 : instant(log, tooMany - 1) + this.windowOf(log) - now;
   }
 
   delay(_log: LogState, _now: number): number {
@@ -49,34 +55,166 @@ export class SlidingLogRule implements Rule {
   }
 
   remaining(log: LogState, _now: number): number {
-    return Math.max(0, this.quota - log.length);
+    return Math.max(0, this.quota - count(log));
   }
 
   resetAfter(log: LogState, now: number): number {
-    return log.length === 0 ? 0 : instant(log, log.length - 1) + this.window - now;
+    return count(log) === 0 ? 0 : instant(log, count(log) - 1) + this.windowOf(log) - now;
   }
 
   add(log: LogState, cost: number, now: number): Receipt {
+    log[0] = this.windowOf(log);
     for (let unit = 0; unit < cost; unit++) log.push(now);
     return [now];
   }
 
   /** Newest first. */
   refund(log: LogState, units: number, _now: number): void {
-    log.length = Math.max(0, log.length - units);
+    const left = count(log) - units;
+    log.length = left > 0 ? left + 1 : 0;
   }
 
   /** The entries of the charge, as far as they are still in the log. */
-  giveBack(log: LogState, units: number, _now: number, receipt: Receipt): void {
-    const first = log.indexOf(receipt[0] as number);
-    if (first === -1) return;
+  giveBack(log: LogState, units: number, _now: number, receipt: Receipt): boolean {
+    const first = log.indexOf(receipt[0] as number, 1);
+    if (first === -1) return false;
     let end = first;
     while (end < log.length && log[end] === receipt[0]) end++;
     log.splice(first, Math.min(units, end - first));
+    if (count(log) === 0) log.length = 0;
+    return true;
+  }
+
+  private windowOf(log: LogState): number {
+    return Math.max(this.window, log[0] ?? 0);
   }
 }
 
-/** The instant at an index that the caller has checked. */
-function instant(log: LogState, index: number): number {
-  return log[index] as number;
+/** How many units are in the log. */
+function count(log: LogState): number {
+  return Math.max(0, log.length - 1);
 }
+
+/** The instant of a unit that the caller knows to be there. */
+function instant(log: LogState, unit: number): number {
+  return log[unit + 1] as number;
+}
+
+/**
+ * In Redis the log is a list that is read where it is needed. What `roll` finds expired or in the future stays there
+ * until `keep`, which only a change calls.
+ */
+export const slidingLogTwin: Twin = {
+  numbers: ['quota', 'window'],
+  keeps: 'list',
+  lua: /* lua */ `
+    local function instant(log, unit)
+      if unit >= log.future then return log.now end
+      return tonumber(redis.call('LINDEX', log.key, 1 + log.expired + unit))
+    end
+
+    -- How many of the first \`count\` entries are no later than an instant.
+    local function upTo(key, count, latest)
+      local low, high = 0, count
+      while low < high do
+        local middle = floor((low + high) / 2)
+        if tonumber(redis.call('LINDEX', key, 1 + middle)) <= latest then
+          low = middle + 1
+        else
+          high = middle
+        end
+      end
+      return low
+    end
+
+    function rule.roll(self, log, now)
+      local count = max(0, redis.call('LLEN', log.key) - 1)
+      log.now = now
+      log.known = count > 0
+      log.kept = log.known and tonumber(redis.call('LINDEX', log.key, 0)) or 0
+      log.window = max(self.window, log.kept)
+      log.expired = upTo(log.key, count, now - log.window)
+      log.count = count - log.expired
+      log.future = log.count
+      -- A log that is all expired starts anew.
+      if log.count == 0 then log.window = self.window end
+      if log.count > 0 and tonumber(redis.call('LINDEX', log.key, -1)) > now then
+        log.future = upTo(log.key, count, now) - log.expired
+      end
+      return log.future < log.count
+    end
+
+    function rule.keep(self, log)
+      local healed = log.count - log.future
+      if log.count == 0 then
+        redis.call('DEL', log.key)
+        log.kept = 0
+      elseif log.expired > 0 then
+        redis.call('LTRIM', log.key, 1 + log.expired, -1)
+        redis.call('LPUSH', log.key, integer(log.kept))
+      end
+      if healed > 0 then redis.call('LTRIM', log.key, 0, -healed - 1) end
+      log.expired = 0
+      log.count = log.future
+      self:push(log, healed)
+    end
+
+    function rule.push(self, log, units)
+      local stamp = integer(log.now)
+      for _ = 1, units do redis.call('RPUSH', log.key, stamp) end
+      log.count = log.count + units
+      log.future = log.count
+    end
+
+    function rule.wait(self, log, cost, now)
+      if cost > self.quota or self.quota == 0 then return INFINITY end
+      local tooMany = log.count + cost - self.quota
+      return tooMany <= 0 and 0 or instant(log, tooMany - 1) + log.window - now
+    end
+
+    function rule.delay(self, log, now)
+      return 0
+    end
+
+    function rule.remaining(self, log, now)
+      return max(0, self.quota - log.count)
+    end
+
+    function rule.resetAfter(self, log, now)
+      return log.count == 0 and 0 or instant(log, log.count - 1) + log.window - now
+    end
+
+    function rule.add(self, log, cost, now)
+      self:keep(log)
+      if log.kept ~= log.window then
+        if log.kept > 0 then redis.call('LPOP', log.key) end
+        redis.call('LPUSH', log.key, integer(log.window))
+        log.kept = log.window
+      end
+      self:push(log, cost)
+      return { now }
+    end
+
+    function rule.refund(self, log, units, now)
+      self:keep(log)
+      local taken = min(units, log.count)
+      if taken > 0 then redis.call('LTRIM', log.key, 0, -taken - 1) end
+      log.count = log.count - taken
+      log.future = log.count
+      self:keep(log)
+    end
+
+    function rule.giveBack(self, log, units, now, receipt)
+      local place = upTo(log.key, log.expired + log.count, receipt[1])
+      local last = place > log.expired and tonumber(redis.call('LINDEX', log.key, place))
+      if last ~= receipt[1] and log.future == log.count then return false end
+      self:keep(log)
+      -- A window is never an instant, so that only units are found.
+      local taken = redis.call('LREM', log.key, integer(units), integer(receipt[1]))
+      log.count = log.count - taken
+      log.future = log.count
+      self:keep(log)
+      return taken > 0
+    end
+  `,
+};

@@ -1,6 +1,6 @@
-import { MOST_UNITS, type Receipt, type Rule } from '../algorithm.ts';
+import { MOST_UNITS, type Receipt, type Rule, type Twin } from '../algorithm.ts';
 import type { SlidingWindowPolicy } from '../policy.ts';
-import { LARGEST, windowTick } from '../tick.ts';
+import { LARGEST, share, windowTick } from '../tick.ts';
 
 /**
  * What a sliding window remembers.
@@ -27,6 +27,7 @@ export class SlidingWindowRule implements Rule {
   readonly spreads = false;
   readonly queues = false;
   readonly refusal = 'limited';
+  readonly numbers: readonly number[];
   private readonly window: number;
   private readonly tick: number;
 
@@ -36,6 +37,7 @@ export class SlidingWindowRule implements Rule {
     this.window = Math.round(policy.window * 1_000);
     // parsePolicy() has refused every policy for which this is undefined.
     this.tick = windowTick(policy.limit, this.window) as number;
+    this.numbers = [this.quota, this.window, this.tick];
   }
 
   offset(_key: string): number {
@@ -113,20 +115,20 @@ export class SlidingWindowRule implements Rule {
   }
 
   /** Only from the window of the charge, as the current or as the previous one. */
-  giveBack(state: SlidingState, units: number, _now: number, receipt: Receipt): void {
+  giveBack(state: SlidingState, units: number, _now: number, receipt: Receipt): boolean {
     const [start, window] = receipt as [number, number];
-    if (window !== state[1]) return;
-    if (start === state[0]) state[2] = Math.max(0, state[2] - units);
-    if (start + window === state[0]) state[3] = Math.max(0, state[3] - units);
+    const current = window === state[1] && start === state[0];
+    const previous = window === state[1] && start + window === state[0];
+    if (current) state[2] = Math.max(0, state[2] - units);
+    if (previous) state[3] = Math.max(0, state[3] - units);
+    return current || previous;
   }
 
   /** What the previous window still weighs, in units, rounded up. */
   private weighted(state: SlidingState, now: number): number {
     const tick = this.tickOf(state);
     const window = state[1] / tick;
-    const product = state[3] * (window - Math.floor((now - state[0]) / tick));
-    // A product this large outweighs every quota; unweighted it is exact.
-    return product > LARGEST ? state[3] : Math.ceil(product / window);
+    return share(state[3], window - Math.floor((now - state[0]) / tick), window);
   }
 
   /** The quota, or what of it can be counted exactly in a window that another policy left. */
@@ -138,3 +140,103 @@ export class SlidingWindowRule implements Rule {
     return state[1] === this.window ? this.tick : (windowTick(this.quota, state[1]) ?? 1);
   }
 }
+
+export const slidingWindowTwin: Twin = {
+  numbers: ['quota', 'window', 'tick'],
+  keeps: 'string',
+  lua: /* lua */ `
+    function rule.roll(self, state, now)
+      local healed = state[1] > now
+      if state[2] ~= 0 then
+        local passed = healed and 0 or floor((now - state[1]) / state[2])
+        if healed then state[1] = floor(now / state[2]) * state[2] end
+        if passed > 0 then
+          state[1] = state[1] + passed * state[2]
+          state[4] = passed == 1 and state[3] or 0
+          state[3] = 0
+        end
+      end
+      if state[3] == 0 and state[4] == 0 then
+        state[1] = floor(now / self.window) * self.window
+        state[2] = self.window
+      end
+      return healed
+    end
+
+    function rule.wait(self, state, cost, now)
+      if cost > self.quota or self.quota == 0 then return INFINITY end
+      local tick = self:tickOf(state)
+      local window = state[2] / tick
+      local quota = self:quotaOf(window)
+      local room = quota - state[3] - cost
+      local ticks
+      if room >= 0 then
+        local fits = state[4] == 0 and window or floor((room * window) / state[4])
+        if window - floor((now - state[1]) / tick) <= fits then return 0 end
+        ticks = window - fits
+      else
+        local fits = state[3] == 0 and window or floor((max(0, quota - cost) * window) / state[3])
+        ticks = window + max(0, window - fits)
+      end
+      return state[1] + ticks * tick - now
+    end
+
+    function rule.delay(self, state, now)
+      return 0
+    end
+
+    function rule.remaining(self, state, now)
+      local room = self:quotaOf(state[2] / self:tickOf(state)) - state[3]
+      return room <= 0 and 0 or max(0, room - self:weighted(state, now))
+    end
+
+    function rule.resetAfter(self, state, now)
+      if state[3] > 0 then return state[1] + 2 * state[2] - now end
+      return state[4] > 0 and state[1] + state[2] - now or 0
+    end
+
+    function rule.add(self, state, cost, now)
+      if self.window > state[2] then
+        state[3] = state[3] + self:weighted(state, now)
+        state[4] = 0
+        state[1] = floor(now / self.window) * self.window
+        state[2] = self.window
+      end
+      state[3] = min(state[3] + cost, MOST_UNITS)
+      return { state[1], state[2], state[3], state[4], 0 }
+    end
+
+    function rule.refund(self, state, units, now)
+      local taken = min(units, state[3])
+      state[3] = state[3] - taken
+      state[4] = max(0, state[4] - (units - taken))
+    end
+
+    function rule.giveBack(self, state, units, now, receipt)
+      local start, window = unpack(receipt)
+      local current = window == state[2] and start == state[1]
+      local previous = window == state[2] and start + window == state[1]
+      if current then state[3] = max(0, state[3] - units) end
+      if previous then state[4] = max(0, state[4] - units) end
+      return current or previous
+    end
+
+    function rule.weighted(self, state, now)
+      local tick = self:tickOf(state)
+      local window = state[2] / tick
+      return share(state[4], window - floor((now - state[1]) / tick), window)
+    end
+
+    function rule.quotaOf(self, window)
+      return min(self.quota, floor(LARGEST / window))
+    end
+
+    function rule.tickOf(self, state)
+      if state[2] == self.window then return self.tick end
+      for _, tick in ipairs(TICKS) do
+        if state[2] % tick == 0 and self.quota * (state[2] / tick) <= LARGEST then return tick end
+      end
+      return 1
+    end
+  `,
+};

@@ -1,4 +1,4 @@
-import type { Receipt, Rule } from '../algorithm.ts';
+import type { Receipt, Rule, Twin } from '../algorithm.ts';
 import type { LeakyBucketPolicy, TokenBucketPolicy } from '../policy.ts';
 import { type DrainRate, drainRate } from '../tick.ts';
 
@@ -7,16 +7,10 @@ import { type DrainRate, drainRate } from '../tick.ts';
  * - debt: what is owed, in 1/unit of a unit
  * - unit: the denominator that debt is counted in
  * - last: the instant the debt was brought to, in µs
- * - since: the instant from which something has been owed without a break, in µs
- * - refunded: units refunded since then, rounded up
+ * - since: names the time since which all that came off the debt is known; no two are named alike
+ * - gone: what came off since then, with time or by refunds, in 1/unit
  */
-export type BucketState = [
-  debt: number,
-  unit: number,
-  last: number,
-  since: number,
-  refunded: number,
-];
+export type BucketState = [debt: number, unit: number, last: number, since: number, gone: number];
 
 /**
  * Token bucket, and GCRA in other words: the state is the debt, which drains at the exact rational rate
@@ -35,6 +29,7 @@ export class TokenBucketRule<
   readonly spreads = false;
   readonly queues: boolean = false;
   readonly refusal = 'limited';
+  readonly numbers: readonly number[];
   protected readonly tick: number;
   protected readonly drain: number;
   protected readonly unit: number;
@@ -55,6 +50,7 @@ export class TokenBucketRule<
     this.unit = exact.unit;
     this.mostDebt = exact.mostDebt;
     this.capacity = policy.capacity * exact.unit;
+    this.numbers = [this.quota, this.tick, this.drain, this.unit, this.capacity, this.mostDebt];
   }
 
   offset(_key: string): number {
@@ -63,23 +59,17 @@ export class TokenBucketRule<
 
   roll(state: BucketState, now: number): boolean {
     const healed = state[2] > now;
-    if (healed) {
-      state[2] = now;
-      forgetReceipts(state, now);
-    }
-    if (state[1] !== this.unit) {
-      // Another rate charged this debt: the units stay owed, a broken one as a whole.
-      state[0] =
-        state[0] === 0 ? 0 : Math.min(Math.ceil(state[0] / state[1]) * this.unit, this.mostDebt);
-      state[1] = this.unit;
-      forgetReceipts(state, now);
-    }
+    if (healed) state[2] = now;
+    if (state[1] !== this.unit || state[0] > this.mostDebt) this.adopt(state, now);
     const from = Math.ceil(state[2] / this.tick);
     const to = Math.floor(now / this.tick);
     if (to > from) {
-      state[0] = Math.max(0, state[0] - (to - from) * this.drain);
-      state[2] = to * this.tick;
+      const drained = Math.min(state[0], (to - from) * this.drain);
+      state[0] -= drained;
+      state[4] += drained;
+      if (state[4] > MOST_GONE) forgetReceipts(state, now);
     }
+    if (to > from || state[0] === 0) state[2] = to * this.tick;
     return healed;
   }
 
@@ -102,12 +92,13 @@ export class TokenBucketRule<
   }
 
   add(state: BucketState, cost: number, now: number): Receipt {
-    if (state[0] === 0 && state[3] !== now) {
-      state[3] = now;
-      state[4] = 0;
-    }
-    state[0] = Math.min(state[0] + cost * this.unit, this.mostDebt);
-    return [state[0], state[1], state[2], state[3], state[4]];
+    if (state[0] === 0) forgetReceipts(state, now);
+    const debt = state[0] + cost * this.unit;
+    state[0] = Math.min(debt, this.mostDebt);
+    const receipt = [state[0], state[1], state[2], state[3], state[4]];
+    // What was not charged in full cannot be given back, nor told from what others were charged.
+    if (debt > this.mostDebt) forgetReceipts(state, now);
+    return receipt;
   }
 
   refund(state: BucketState, units: number, _now: number): void {
@@ -119,17 +110,17 @@ export class TokenBucketRule<
    * given back twice. The debt then was at least what the charge left, less all that has come off since; nothing is
    * known, and nothing given back, once the key was whole in between.
    */
-  giveBack(state: BucketState, units: number, _now: number, receipt: Receipt): void {
-    const [debt, unit, last, since, refunded] = receipt as BucketState;
-    if (unit !== state[1] || since !== state[3]) return;
-    const drained = Math.max(0, this.ticks(state[2]) - this.ticks(last)) * this.drain;
-    const leastDebt = debt - drained - (state[4] - refunded) * unit;
-    if (leastDebt > 0) this.take(state, Math.min(units * unit, leastDebt));
+  giveBack(state: BucketState, units: number, _now: number, receipt: Receipt): boolean {
+    const leastDebt = this.left(state, receipt);
+    if (leastDebt <= 0) return false;
+    this.take(state, Math.min(units * this.unit, leastDebt));
+    return true;
   }
 
-  /** What is left of the debt of a receipt if nothing but time has passed. */
-  protected drained(debt: number, last: number, state: BucketState): number {
-    return Math.max(0, debt - (this.ticks(state[2]) - this.ticks(last)) * this.drain);
+  /** What a charge left owed, less all that came off since; 0 when that is no longer known. */
+  protected left(state: BucketState, receipt: Receipt): number {
+    const [debt, unit, , since, gone] = receipt as BucketState;
+    return unit === state[1] && since === state[3] ? debt - (state[4] - gone) : 0;
   }
 
   /** How long until `debt` has drained, in µs from `now`. */
@@ -144,12 +135,116 @@ export class TokenBucketRule<
   private take(state: BucketState, debt: number): void {
     const taken = Math.min(debt, state[0]);
     state[0] -= taken;
-    state[4] += Math.ceil(taken / this.unit);
+    state[4] += taken;
+  }
+
+  /** Counts a debt that another rate charged: the units stay owed, a broken one as a whole. */
+  private adopt(state: BucketState, now: number): void {
+    const units = state[0] === 0 ? 0 : state[0] / state[1];
+    if (state[1] !== this.unit) state[0] = Math.ceil(units) * this.unit;
+    state[0] = Math.min(state[0], this.mostDebt);
+    state[1] = this.unit;
+    forgetReceipts(state, now);
   }
 }
 
-/** Makes receipts of earlier charges worth nothing, since what drained since then is no longer known. */
+/** Beyond this, what came off is no longer counted exactly. */
+const MOST_GONE = 2 ** 52;
+
+/** Makes receipts of earlier charges worth nothing, where what came off since is no longer known. */
 function forgetReceipts(state: BucketState, now: number): void {
-  state[3] = now;
+  state[3] = Math.max(now, state[3] + 1);
   state[4] = 0;
 }
+
+export const tokenBucketTwin: Twin = {
+  numbers: ['quota', 'tick', 'drain', 'unit', 'capacity', 'mostDebt'],
+  keeps: 'string',
+  lua: /* lua */ `
+    local function forgetReceipts(state, now)
+      state[4] = max(now, state[4] + 1)
+      state[5] = 0
+    end
+
+    function rule.roll(self, state, now)
+      local healed = state[3] > now
+      if healed then state[3] = now end
+      if state[2] ~= self.unit or state[1] > self.mostDebt then self:adopt(state, now) end
+      local from = ceil(state[3] / self.tick)
+      local to = floor(now / self.tick)
+      if to > from then
+        local drained = min(state[1], (to - from) * self.drain)
+        state[1] = state[1] - drained
+        state[5] = state[5] + drained
+        if state[5] > MOST_UNITS then forgetReceipts(state, now) end
+      end
+      if to > from or state[1] == 0 then state[3] = to * self.tick end
+      return healed
+    end
+
+    function rule.wait(self, state, cost, now)
+      if cost > self.quota or self.quota == 0 then return INFINITY end
+      local over = state[1] + cost * self.unit - self.capacity
+      return over <= 0 and 0 or self:untilDrained(state, over, now)
+    end
+
+    function rule.delay(self, state, now)
+      return 0
+    end
+
+    function rule.remaining(self, state, now)
+      return state[1] >= self.capacity and 0 or floor((self.capacity - state[1]) / self.unit)
+    end
+
+    function rule.resetAfter(self, state, now)
+      return state[1] == 0 and 0 or self:untilDrained(state, state[1], now)
+    end
+
+    function rule.add(self, state, cost, now)
+      if state[1] == 0 then forgetReceipts(state, now) end
+      local debt = state[1] + cost * self.unit
+      state[1] = min(debt, self.mostDebt)
+      local receipt = { state[1], state[2], state[3], state[4], state[5] }
+      if debt > self.mostDebt then forgetReceipts(state, now) end
+      return receipt
+    end
+
+    function rule.refund(self, state, units, now)
+      self:take(state, units * self.unit)
+    end
+
+    function rule.giveBack(self, state, units, now, receipt)
+      local leastDebt = self:left(state, receipt)
+      if leastDebt <= 0 then return false end
+      self:take(state, min(units * self.unit, leastDebt))
+      return true
+    end
+
+    function rule.left(self, state, receipt)
+      local debt, unit, _, since, gone = unpack(receipt)
+      return unit == state[2] and since == state[4] and debt - (state[5] - gone) or 0
+    end
+
+    function rule.untilDrained(self, state, debt, now)
+      return (self:ticks(state[3]) + ceil(debt / self.drain)) * self.tick - now
+    end
+
+    function rule.ticks(self, instant)
+      return ceil(instant / self.tick)
+    end
+
+    function rule.take(self, state, debt)
+      local taken = min(debt, state[1])
+      state[1] = state[1] - taken
+      state[5] = state[5] + taken
+    end
+
+    function rule.adopt(self, state, now)
+      local units = state[1] == 0 and 0 or state[1] / state[2]
+      if state[2] ~= self.unit then state[1] = ceil(units) * self.unit end
+      state[1] = min(state[1], self.mostDebt)
+      state[2] = self.unit
+      forgetReceipts(state, now)
+    end
+  `,
+};

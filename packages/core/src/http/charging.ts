@@ -1,5 +1,6 @@
-import type { BookedCharge } from '../decision.ts';
-import { allOf, isPromise, type MaybePromise } from '../maybe-promise.ts';
+import { type BookedCharge, checkCost } from '../decision.ts';
+import { show, TollgateArgumentError, TollgateConfigError } from '../errors.ts';
+import { allOf, andThen, isPromise, type MaybePromise } from '../maybe-promise.ts';
 import type { CallOptions, Cost, Limits } from '../limits.ts';
 import type { PolicyInput } from '../policy.ts';
 import type { Diagnostics } from './diagnostics.ts';
@@ -43,6 +44,60 @@ export class Charging<R extends HttpRequest> {
     } catch (error) {
       throw this.diagnostics.fault(error, option);
     }
+  }
+
+  /** The cost that a function of a route gives. */
+  routeCost(cost: (request: R) => MaybePromise<Cost>, request: R): MaybePromise<Cost> {
+    const checked = (each: R): MaybePromise<Cost> =>
+      andThen(cost(each), (units) => this.checkedCost(units));
+    return this.call(checked, request, 'the cost of the route');
+  }
+
+  /**
+   * Tries a route's fixed cost on its limits.
+   *
+   * @throws TollgateConfigError for what is no cost, or can never be admitted.
+   */
+  checkFixedCost(cost: Cost, limits: readonly GateLimit<R>[], path: string): void {
+    try {
+      this.checkedCost(cost, limits);
+      for (const { limit, policy, costOf } of limits) {
+        if (policy === undefined || (costOf !== undefined && typeof cost === 'number')) continue;
+        const { rule, cost: units } = this.limits.charge(limit, 'any', { cost });
+        if (rule.quota === 0 || units <= rule.quota) continue;
+        throw new TollgateArgumentError(
+          `a cost of ${units} can never be admitted by ${limit.name}, whose quota is ${rule.quota}; lower the cost or raise the quota`,
+        );
+      }
+    } catch (error) {
+      throw error instanceof TollgateArgumentError
+        ? new TollgateConfigError(path, error.message)
+        : error;
+    }
+  }
+
+  /** Whether an outcome counts for a limit. It does where the application's function fails to say. */
+  counted({ name }: BookedCharge, counts: (status: number) => boolean, status: number): boolean {
+    try {
+      const counted: unknown = counts(status);
+      if (typeof counted === 'boolean') return counted;
+      throw new TollgateArgumentError(
+        `The countOnly of ${name} must return true or false; got ${show(counted)}.`,
+      );
+    } catch (error) {
+      this.diagnostics.fault(error, name);
+      return true;
+    }
+  }
+
+  private checkedCost(cost: unknown, limits?: readonly GateLimit<R>[]): Cost {
+    if (typeof cost !== 'object' || cost === null) return checkCost(cost, 'the route');
+    for (const [name, units] of Object.entries(cost)) {
+      const known = limits === undefined || limits.some(({ limit }) => limit.name === name);
+      if (!known) throw new TollgateArgumentError(`the route has no limit "${name}"`);
+      checkCost(units, this.limits.get(name).name);
+    }
+    return cost as Cost;
   }
 
   private askOne(limit: GateLimit<R>, request: R, call: Call): MaybePromise<Asked> {
@@ -106,8 +161,8 @@ export class Charging<R extends HttpRequest> {
     const routed = typeof call.cost === 'object' && Object.hasOwn(call.cost, name);
     return this.limits.charge(limit, key, {
       ...optionsOf(call),
-      // A function that returned nothing is told so by the limiter, and not taken for one that is not there.
-      ...(costOf !== undefined && !routed && { cost: { [name]: cost as number } }),
+      // A function that returned nothing is told so, and not taken for one that is not there.
+      ...(costOf !== undefined && !routed && { cost: { [name]: checkCost(cost, name) } }),
       ...(policyOf !== undefined && { policies: { [name]: policy as PolicyInput } }),
     });
   }
@@ -121,9 +176,12 @@ export class Charging<R extends HttpRequest> {
   }
 
   private reported<T>(promise: Promise<T>, name: string): Promise<T> {
-    return promise.catch((error: unknown) => {
+    const reported = promise.catch((error: unknown) => {
       throw this.diagnostics.fault(error, name);
     });
+    // Another function may fail at once, and then nobody waits for this one.
+    reported.catch(() => undefined);
+    return reported;
   }
 }
 

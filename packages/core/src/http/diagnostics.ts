@@ -7,9 +7,9 @@ const MESSAGES = {
   TOLLGATE_FREE_KEYS:
     'every limit is keyed by a value that the caller may choose freely, so a new value is a new budget; add a limit by clientIp()',
   TOLLGATE_UNTRUSTED_PROXY:
-    "a request carries X-Forwarded-For, but no proxy is trusted, so all clients behind one share its address. If there is a proxy, trust it: trustProxy in Fastify, app.set('trust proxy', …) in Express",
+    "a request carries X-Forwarded-For, but whoever sent it is not trusted, so all clients behind a proxy would share its address. If there is a proxy, trust its address: trustProxy in Fastify, app.set('trust proxy', …) in Express",
   TOLLGATE_TRUSTS_EVERYBODY:
-    'every proxy is trusted, so any caller can forge its address in X-Forwarded-For; trust the number of proxies in front, or their addresses',
+    'every proxy is trusted, so any caller can forge its address in X-Forwarded-For; trust the addresses of the proxies in front',
 } as const;
 
 type Code = keyof typeof MESSAGES;
@@ -42,6 +42,11 @@ export class Diagnostics<R extends HttpRequest> {
     const trust = this.proxyTrust(request);
     if (trust === 'none') this.tell('TOLLGATE_UNTRUSTED_PROXY');
     if (trust === 'all') this.tell('TOLLGATE_TRUSTS_EVERYBODY');
+  }
+
+  /** Looks at a request that did not come through the framework, and so by the address of its socket. */
+  lookAtRaw({ headers }: R): void {
+    if (headers['x-forwarded-for'] !== undefined) this.tell('TOLLGATE_UNTRUSTED_PROXY');
   }
 
   /** Logs why a request could not be decided, for each limit at most once a second, and returns the error. */

@@ -10,6 +10,17 @@ import {
   type GateLimitOptions,
   type Stage,
 } from './gate-options.ts';
+import {
+  all,
+  apiKey,
+  bearerToken,
+  custom,
+  everyone,
+  firstOf,
+  route,
+  secret,
+  tenant,
+} from './keys.ts';
 import { TollgateFunctionError } from './refusal.ts';
 import type { HttpRequest, KeyFunction } from './request.ts';
 
@@ -27,6 +38,20 @@ export interface GateLimit<R> {
   readonly counts: ((status: number) => boolean) | undefined;
   readonly stage: Stage;
 }
+
+/** What makes key functions, and is easily given without its parentheses. */
+const FACTORIES = [
+  clientIp,
+  apiKey,
+  bearerToken,
+  tenant,
+  everyone,
+  route,
+  all,
+  firstOf,
+  custom,
+  secret,
+];
 
 const isFailure = (status: number): boolean => status >= 400;
 const isSuccess = (status: number): boolean => status < 400;
@@ -48,6 +73,13 @@ export function gateLimit<R extends HttpRequest>(
   path: string,
 ): GateLimit<R> {
   checkGateLimit(options, path);
+  const factory = FACTORIES.find((each: unknown) => each === options.by);
+  if (factory !== undefined) {
+    throw new TollgateConfigError(
+      `${path}.by`,
+      `${factory.name} makes a key function and is none; call it: ${factory.name}(…)`,
+    );
+  }
   const { by, policy, cost, countOnly, stage, skip, allowList, denyList, ...rest } = options;
   const limit = add(
     {
@@ -91,7 +123,11 @@ export function callOption<R, T>(
   } catch (error) {
     throw faultOf(option, error);
   }
-  return isPromise(value) ? inTime(value, option, timeoutMs) : value;
+  if (!isPromise(value)) return value;
+  const timed = inTime(value, option, timeoutMs);
+  // Another function may fail at once, and then nobody waits for this one.
+  timed.catch(() => undefined);
+  return timed;
 }
 
 async function inTime<T>(promise: Promise<T>, option: string, timeoutMs: number): Promise<T> {

@@ -67,7 +67,7 @@ export interface GateOptions<R = HttpRequest> {
   /** Told of every refusal. */
   readonly onReject?: (request: R, decision: Decision) => void;
   /** Shapes the body of a refusal; default a problem of RFC 9457. */
-  readonly problem?: (request: R, decision: Decision) => object | string;
+  readonly problem?: (request: R, decision: Decision) => MaybePromise<object | string>;
   /** How keys appear in logs and counts of refusals; default `"clear"`. Secrets are hashed whatever this is. */
   readonly logKeys?: 'clear' | 'hash' | false;
   readonly logger?: Logger;
@@ -186,6 +186,14 @@ export function checkRoute<R>(options: RouteOptions<R>, path: string): void {
 export function checkGate<R>(options: GateOptions<R>, known: readonly string[]): void {
   if (typeof options !== 'object' || options === null) {
     throw new TollgateConfigError('', `expected the gate's options, got ${show(options)}`);
+  }
+  for (const option of Object.keys(options)) {
+    if (known.includes(option) || !(GATE_LIMIT_OPTIONS as readonly string[]).includes(option))
+      continue;
+    throw new TollgateConfigError(
+      option,
+      `is a limit's option; write limits: [{ name: "default", ${option}: …, policy: … }]`,
+    );
   }
   refuseUnknown(options, known, '');
   checkFunction(options.priority, 'priority', 'a function of the request');

@@ -1,11 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type BookedCharge, Decision, type Verdict } from '../decision.ts';
-import { isPromise, type MaybePromise } from '../maybe-promise.ts';
-import { TollgateConfigError } from '../errors.ts';
+import { andThen, isPromise, type MaybePromise } from '../maybe-promise.ts';
+import { show, TollgateArgumentError, TollgateConfigError } from '../errors.ts';
 import { Limiter } from '../limiter.ts';
 import { type Cost, MOST_LIMITS } from '../limits.ts';
 import { consoleLogger, type Logger } from '../logger.ts';
-import { fixedWindow } from '../policy.ts';
 import { type Asked, type Call, Charging } from './charging.ts';
 import { Diagnostics } from './diagnostics.ts';
 import { type GateLimit, gateLimit } from './gate-limit.ts';
@@ -18,8 +17,9 @@ import {
   type RouteOptions,
   type Stage,
 } from './gate-options.ts';
+import { UNKNOWN_POLICY } from './header-forms.ts';
 import { type HeaderForm, parseForms, rateLimitHeaders, type SetHeader } from './headers.ts';
-import { hold } from './hold.ts';
+import { Holds } from './hold.ts';
 import { PROBLEM_TYPE, problemText, statusOf } from './problem.ts';
 import { RejectionLog, type Rejections } from './rejections.ts';
 import { hideFromRedirects } from './redirects.ts';
@@ -84,6 +84,7 @@ export class Gate<R extends HttpRequest> {
   private readonly charging: Charging<R>;
   private readonly log: RejectionLog;
   private readonly reservations: Reservations;
+  private readonly holds: Holds;
   private readonly maxWaitMs: number;
   private readonly made = new Map<GateLimitOptions<R>, GateLimit<R>>();
   private readonly own: readonly GateLimit<R>[];
@@ -99,6 +100,7 @@ export class Gate<R extends HttpRequest> {
     this.log = new RejectionLog(options.logKeys ?? 'clear', logger);
     this.reservations = new Reservations(options.maxWaiting ?? 1_000);
     this.maxWaitMs = options.maxWaitMs ?? 5_000;
+    this.holds = new Holds(options.maxWaiting ?? 1_000, this.maxWaitMs);
     this.limiter = new Limiter({
       limits: [],
       logger,
@@ -133,6 +135,9 @@ export class Gate<R extends HttpRequest> {
         `a request passes at most ${MOST_LIMITS} limits, here it would be ${all.length}`,
       );
     }
+    if (cost !== undefined && typeof cost !== 'function') {
+      this.charging.checkFixedCost(cost, all, `${path}.cost`);
+    }
     return {
       limits: {
         onRequest: all.filter(({ stage }) => stage === 'onRequest'),
@@ -150,6 +155,7 @@ export class Gate<R extends HttpRequest> {
     const limits = lane.limits[stage];
     const { request, raw, response, set } = exchange;
     if (limits.length === 0 || this.isExempt(request)) return undefined;
+    if (isGone(response)) return 'gone';
     this.diagnostics.look(request);
     const passing = { request, raw, response, set, limits, visit: Visit.of(raw) };
     const call = this.callOf(request, lane.cost);
@@ -161,6 +167,8 @@ export class Gate<R extends HttpRequest> {
   /** Decides on a request outside the framework's flow, such as an upgrade. The caller answers, and releases slots. */
   consume(raw: IncomingMessage | R): MaybePromise<Decision> {
     const request = raw as R;
+    // Without an address of its own it goes by that of its socket, which is the proxy's where there is one.
+    if (request.ip === undefined) this.diagnostics.lookAtRaw(request);
     const call = this.callOf(request, undefined);
     if (isPromise(call)) return call.then((known) => this.decideAlone(request, known));
     return this.decideAlone(request, call);
@@ -172,16 +180,25 @@ export class Gate<R extends HttpRequest> {
   }
 
   /** The answer to a refusal. */
-  refusal({ request, raw }: Exchange<R>, decision: Decision): Refusal {
+  refusal({ request, raw }: Exchange<R>, decision: Decision): MaybePromise<Refusal> {
     const status = statusOf(decision.reason);
     const { problem } = this.options;
     if (problem === undefined) {
       return { status, type: PROBLEM_TYPE, text: problemText(Visit.of(raw).decisions) };
     }
-    const body = problem(request, decision);
-    return typeof body === 'string'
-      ? { status, type: 'text/plain; charset=utf-8', text: body }
-      : { status, type: PROBLEM_TYPE, text: JSON.stringify(body) };
+    const shaped = (body: unknown): Refusal => {
+      if (typeof body === 'string')
+        return { status, type: 'text/plain; charset=utf-8', text: body };
+      if (typeof body === 'object' && body !== null) {
+        return { status, type: PROBLEM_TYPE, text: JSON.stringify(body) };
+      }
+      throw new TollgateArgumentError(`expected an object or a text, got ${show(body)}`);
+    };
+    return this.charging.call(
+      (each) => andThen(problem(each, decision), shaped),
+      request,
+      'problem',
+    );
   }
 
   /** Ends those who wait and frees the slots held. May be called again. */
@@ -221,9 +238,7 @@ export class Gate<R extends HttpRequest> {
     if (priorityOf === undefined && routeCost === undefined) return NO_CALL;
     const priority = priorityOf && this.charging.call(priorityOf, request, 'priority');
     const cost =
-      typeof routeCost === 'function'
-        ? this.charging.call(routeCost, request, 'the cost of the route')
-        : routeCost;
+      typeof routeCost === 'function' ? this.charging.routeCost(routeCost, request) : routeCost;
     if (!isPromise(priority) && !isPromise(cost)) return { priority, cost };
     return Promise.all([priority, cost]).then(([known, units]) => ({
       priority: known,
@@ -269,31 +284,40 @@ export class Gate<R extends HttpRequest> {
     passing: Passing<R>,
     charges: readonly BookedCharge[],
   ): Promise<Outcome> {
-    const deadline = performance.now() + this.maxWaitMs;
-    const awaited = charges.find((charge) => this.reservations.isAwaited(charge));
-    if (awaited !== undefined) await this.reservations.turn(awaited, this.maxWaitMs);
-    for (;;) {
-      if (isGone(passing.response)) return 'gone';
-      const decision = await this.limiter.decide(charges, 'consume', true);
-      const refusing = decision.verdicts.find(({ allowed, shadow }) => !allowed && !shadow);
-      const leftMs = deadline - performance.now();
-      const woken =
-        refusing !== undefined &&
-        this.reservations.mayChange(decision) &&
-        (await this.reservations.turn(refusing, leftMs));
-      if (!woken) return this.conclude(passing, decision, charges);
+    const { reservations, maxWaitMs } = this;
+    const deadline = performance.now() + maxWaitMs;
+    const ticket = reservations.ticket();
+    const turn = (of: BookedCharge | Verdict): Promise<boolean> =>
+      reservations.turn(of, deadline - performance.now(), ticket, passing.response);
+    const awaited = charges.find((charge) => reservations.isAwaited(charge));
+    let woken = awaited !== undefined && (await turn(awaited)) ? awaited : undefined;
+    let outcome: Outcome = 'gone';
+    try {
+      while (!isGone(passing.response)) {
+        const decision = await this.limiter.decide(charges, 'consume', true);
+        const refusing = decision.verdicts.find(({ allowed, shadow }) => !allowed && !shadow);
+        const mayWait = refusing !== undefined && reservations.mayChange(decision);
+        if (mayWait) woken = undefined;
+        if (!mayWait || !(await turn(refusing))) {
+          outcome = await this.conclude(passing, decision, charges);
+          break;
+        }
+        woken = charges.find(({ name }) => name === refusing.name);
+      }
+      return outcome;
+    } finally {
+      const isServed = outcome !== 'gone' && outcome?.allowed === true;
+      if (woken !== undefined && !isServed) reservations.pass(woken);
     }
   }
 
   private decideAlone(request: R, call: Call): MaybePromise<Decision> {
-    const decide = (asked: readonly Asked[]): MaybePromise<Decision> =>
-      asked.includes('denied')
-        ? denied(this.own, asked, request)
-        : this.limiter.decide(
-            asked.filter((each) => typeof each === 'object'),
-            'consume',
-            true,
-          );
+    const decide = (asked: readonly Asked[]): MaybePromise<Decision> => {
+      if (asked.includes('denied')) return denied(this.own, asked, request);
+      if (asked.every((each) => each === undefined)) this.diagnostics.tell('TOLLGATE_NO_LIMIT');
+      const charges = asked.filter((each) => typeof each === 'object');
+      return this.limiter.decide(charges, 'consume', true);
+    };
     const conclude = (decision: Decision): Decision => {
       if (!decision.allowed) this.reject(request, decision);
       return decision;
@@ -306,10 +330,12 @@ export class Gate<R extends HttpRequest> {
   /** Notes a decision on the request, shows it, and prepares what follows the response. */
   private conclude(
     passing: Passing<R>,
-    decision: Decision,
+    decided: Decision,
     charges: readonly BookedCharge[],
   ): MaybePromise<Outcome> {
     const { visit, response, request, set } = passing;
+    const decision = this.holds.refuse(decided) ?? decided;
+    const undone = decision.allowed ? undefined : visit.cancel();
     visit.add(decision, charges);
     if (isGone(response)) {
       void visit.cancel();
@@ -318,13 +344,14 @@ export class Gate<R extends HttpRequest> {
     rateLimitHeaders(visit.decisions, this.forms, set, this.options);
     if (!decision.allowed) {
       this.reject(request, decision);
-      const undone = visit.cancel();
       return undone === undefined ? decision : undone.then(() => decision);
     }
     this.watch(passing, charges);
-    if (decision.remaining === 0 && this.forms.length > 0)
+    if (decision.remaining === 0 && this.forms.length > 0) {
       hideFromRedirects(response, visit.decisions);
-    return decision.delayMs > 0 ? hold(visit.decision(), response) : visit.decision();
+    }
+    const all = visit.decision() ?? decision;
+    return decision.delayMs > 0 ? this.holds.hold(all, response) : all;
   }
 
   private watch({ limits, visit, response }: Passing<R>, charges: readonly BookedCharge[]): void {
@@ -332,8 +359,9 @@ export class Gate<R extends HttpRequest> {
     let holdsSlot = false;
     for (const charge of charges) {
       if (charge.rule.holdsSlots) holdsSlot = true;
-      const counts = limits.find(({ limit }) => limit.name === charge.name)?.counts;
-      if (counts === undefined || charge.receipt === undefined) continue;
+      const says = limits.find(({ limit }) => limit.name === charge.name)?.counts;
+      if (says === undefined || charge.receipt === undefined) continue;
+      const counts = (status: number): boolean => this.charging.counted(charge, says, status);
       this.reservations.open(charge);
       provisional.push({ charge, counts, known: () => this.reservations.close(charge) });
     }
@@ -342,16 +370,15 @@ export class Gate<R extends HttpRequest> {
 
   private reject(request: R, decision: Decision): void {
     this.log.add(decision);
+    const report = (error: unknown): void => this.logger.error({ err: error }, 'onReject failed');
     try {
-      this.options.onReject?.(request, decision);
+      const told: unknown = this.options.onReject?.(request, decision);
+      if (isPromise(told)) told.catch(report);
     } catch (error) {
-      this.logger.error({ err: error }, 'onReject threw');
+      report(error);
     }
   }
 }
-
-/** Stands in a refusal that came before the request's own policy was known. */
-const UNKNOWN_POLICY = fixedWindow({ limit: 0, window: '1s' });
 
 /** A refusal by deny lists: no store was asked, so it has no numbers. */
 function denied<R extends HttpRequest>(

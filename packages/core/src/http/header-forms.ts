@@ -1,5 +1,5 @@
 import type { Verdict } from '../decision.ts';
-import type { Policy } from '../policy.ts';
+import { fixedWindow, type Policy } from '../policy.ts';
 
 /**
  * A way to write verdicts into a response. The drafts are revisions of draft-ietf-httpapi-ratelimit-headers; -08 to
@@ -34,6 +34,9 @@ interface PolicyTexts {
   readonly plain: string;
   readonly byName: Map<string, string>;
 }
+
+/** Stands in a refusal that came before the request's own policy was known. No field tells of it. */
+export const UNKNOWN_POLICY: Policy = fixedWindow({ limit: 0, window: '1s' });
 
 /** The largest Integer of a structured field (RFC 9651 §3.3.1). */
 const MOST = 999_999_999_999_999;
@@ -134,6 +137,7 @@ function emitDraft11({ verdicts }: Shown, set: SetHeader): void {
   let limits = '';
   let policies = '';
   for (const verdict of verdicts) {
+    if (verdict.policy === UNKNOWN_POLICY) continue;
     const item = policyItem(verdict);
     policies = policies === '' ? item : `${policies}, ${item}`;
     if (!isCounted(verdict)) continue;

@@ -139,12 +139,15 @@ export function suppressed(decisions: readonly Decision[], status: number): bool
 }
 
 /** The fields that a browser shows to scripts of other origins only when Access-Control-Expose-Headers lists them. */
-export function exposedHeaders(forms: readonly HeaderForm[]): string[] {
+export function exposedHeaders(forms: readonly HeaderForm[] = DEFAULT_FORMS): string[] {
   return [...new Set([...forms.flatMap((form) => FORMS[form].names), 'Retry-After'])];
 }
 
 /** An Access-Control-Expose-Headers with our fields behind the application's own, none listed twice. */
-export function mergeExposed(existing: string | undefined, forms: readonly HeaderForm[]): string {
+export function mergeExposed(
+  existing: string | undefined,
+  forms: readonly HeaderForm[] = DEFAULT_FORMS,
+): string {
   const byName = new Map<string, string>();
   for (const field of [...(existing ?? '').split(','), ...exposedHeaders(forms)]) {
     const name = field.trim();

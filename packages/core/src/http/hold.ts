@@ -1,23 +1,51 @@
 import type { ServerResponse } from 'node:http';
-import type { Decision } from '../decision.ts';
+import type { Decision, Verdict } from '../decision.ts';
 
-/** Holds an admitted request until a leaky bucket lets it leave. A client that goes away gives its place back. */
-export function hold(
-  decision: Decision | undefined,
-  response: ServerResponse,
-): Promise<Decision | undefined | 'gone'> {
-  return new Promise((resolve) => {
-    const leave = (): void => {
-      clearTimeout(timer);
-      void decision?.cancel();
-      resolve('gone');
-    };
-    const serve = (): void => {
-      response.off('close', leave);
-      resolve(decision);
-    };
-    // A timer may fire up to a millisecond early.
-    const timer = setTimeout(serve, Math.ceil(decision?.delayMs ?? 0) + 1);
-    response.once('close', leave);
-  });
+/** Admitted requests that a leaky bucket holds back until it is their time to leave: a bounded number, and not for ever. */
+export class Holds {
+  private readonly mostHeld: number;
+  private readonly longestMs: number;
+  private held = 0;
+
+  constructor(mostHeld: number, longestMs: number) {
+    this.mostHeld = mostHeld;
+    this.longestMs = longestMs;
+  }
+
+  /** What a decision says whose request cannot be held; undefined when it can. Its charges are given back. */
+  refuse(decision: Decision): Decision | undefined {
+    const { delayMs } = decision;
+    const tooLate = delayMs > this.longestMs;
+    if (delayMs === 0 || (!tooLate && this.held < this.mostHeld)) return undefined;
+    void decision.cancel();
+    const reason = tooLate ? 'limited' : 'overloaded';
+    // Once so much has drained, the delay is bearable. What drains is not what the crowd is about.
+    const retryAfterMs = tooLate ? delayMs - this.longestMs : Math.min(delayMs, this.longestMs);
+    return decision.undone(({ policy, shadow }): Partial<Verdict> =>
+      policy.algorithm === 'leaky-bucket' && !shadow
+        ? { allowed: false, reason, retryAfterMs }
+        : {},
+    );
+  }
+
+  /** Holds a request until it may leave. A client that goes away gives its place back. */
+  hold(decision: Decision, response: ServerResponse): Promise<Decision | 'gone'> {
+    this.held++;
+    return new Promise((resolve) => {
+      const leave = (): void => {
+        clearTimeout(timer);
+        this.held--;
+        void decision.cancel();
+        resolve('gone');
+      };
+      const serve = (): void => {
+        response.off('close', leave);
+        this.held--;
+        resolve(decision);
+      };
+      // A timer may fire up to a millisecond early.
+      const timer = setTimeout(serve, Math.ceil(decision.delayMs) + 1);
+      response.once('close', leave);
+    });
+  }
 }

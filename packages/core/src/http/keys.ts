@@ -1,6 +1,6 @@
-import type { MaybePromise } from '../maybe-promise.ts';
 import { show, TollgateArgumentError, TollgateConfigError } from '../errors.ts';
 import { refuseUnknown } from '../limits.ts';
+import { andThen, type MaybePromise } from '../maybe-promise.ts';
 import { clientIp } from './client-ip.ts';
 import { hashed, remembering } from './hashed.ts';
 import { type HttpRequest, type KeyFunction, routeOf } from './request.ts';
@@ -75,7 +75,7 @@ export function tenant<R extends HttpRequest = HttpRequest>(
   const { optional = false } = options;
   const byAddress = clientIp();
   return (request) =>
-    whenKnown(of(request), (name) => {
+    andThen(of(request), (name) => {
       if (name === undefined) return optional ? undefined : `ip:${byAddress(request)}`;
       // The gate refuses what is no key; written into a text it would pass.
       return isKey(name) ? `tenant:${name}` : name;
@@ -118,7 +118,7 @@ export function secret<R = HttpRequest>(key: KeyFunction<R>): KeyFunction<R> {
   const hashOf = remembering((value) => hashed('secret:', value));
   return marked(
     (request) =>
-      whenKnown(key(request), (value) => {
+      andThen(key(request), (value) => {
         if (value === undefined || value === '') return value;
         if (isKey(value)) return hashOf(value);
         throw new TollgateArgumentError(
@@ -143,10 +143,10 @@ export function all<R = HttpRequest>(...parts: readonly KeyFunction<R>[]): KeyFu
   const from = (index: number, joined: string, request: R): MaybePromise<string | undefined> => {
     const part = parts[index];
     if (part === undefined) return joined;
-    return whenKnown(part(request), (value) => {
-      if (!isKey(value)) return value;
-      return from(index + 1, index === 0 ? escaped(value) : `${joined}|${escaped(value)}`, request);
-    });
+    const front = index === 0 ? '' : `${joined}|`;
+    return andThen(part(request), (value) =>
+      isKey(value) ? from(index + 1, front + escaped(value), request) : value,
+    );
   };
   return marked((request) => from(0, '', request), parts);
 }
@@ -162,10 +162,9 @@ export function firstOf<R = HttpRequest>(...parts: readonly KeyFunction<R>[]): K
   checkParts(parts, 'firstOf');
   const from = (index: number, request: R): MaybePromise<string | undefined> => {
     const part = parts[index];
-    if (part === undefined) return undefined;
-    return whenKnown(part(request), (value) =>
-      value === undefined ? from(index + 1, request) : value,
-    );
+    const next = (value: string | undefined): MaybePromise<string | undefined> =>
+      value === undefined ? from(index + 1, request) : value;
+    return part && andThen(part(request), next);
   };
   return marked((request) => from(0, request), parts);
 }
@@ -200,14 +199,6 @@ function firstOfList(text: string): string | undefined {
 /** Whether a value is a key; types promise that it is one or undefined, and callers of plain JavaScript break them. */
 function isKey(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
-}
-
-/** Goes on with a value at once, and with a promise when it resolves. */
-function whenKnown<T, U>(
-  value: MaybePromise<T>,
-  use: (value: T) => MaybePromise<U>,
-): MaybePromise<U> {
-  return value instanceof Promise ? value.then(use) : use(value);
 }
 
 function escaped(part: string): string {

@@ -1,13 +1,18 @@
+import type { ServerResponse } from 'node:http';
 import type { Decision } from '../decision.ts';
 import type { BookedCharge } from '../decision.ts';
 
 interface Line {
   /** Reservations whose outcome is not known yet. */
   open: number;
-  readonly waiting: ((woken: boolean) => void)[];
+  /** Those who wait, by their tickets. */
+  readonly waiting: { readonly ticket: number; wake(woken: boolean): void }[];
 }
 
-function lineOf({ name, key }: { readonly name: string; readonly key: string }): string {
+/** A limit and a key of it. */
+type Named = Pick<BookedCharge, 'name' | 'key'>;
+
+function lineOf({ name, key }: Named): string {
   return `${name}\n${key}`;
 }
 
@@ -20,6 +25,7 @@ export class Reservations {
   private readonly lines = new Map<string, Line>();
   private readonly mostWaiting: number;
   private waiting = 0;
+  private tickets = 0;
 
   constructor(mostWaiting: number) {
     this.mostWaiting = mostWaiting;
@@ -40,7 +46,17 @@ export class Reservations {
     line.open--;
     const woken = line.open === 0 ? line.waiting.splice(0) : line.waiting.splice(0, 1);
     if (line.open === 0) this.lines.delete(id);
-    for (const wake of woken) wake(true);
+    for (const waiter of woken) waiter.wake(true);
+  }
+
+  /** Wakes the first in line in place of one who was woken and leaves. */
+  pass(of: Named): void {
+    this.lines.get(lineOf(of))?.waiting.shift()?.wake(true);
+  }
+
+  /** A place in every line, behind all who came before. */
+  ticket(): number {
+    return this.tickets++;
   }
 
   /** Whether others wait for the budget that a charge asks for. */
@@ -56,24 +72,30 @@ export class Reservations {
     );
   }
 
-  /** Waits in line for an outcome. Resolves to false when `ms` have passed or nothing is open. */
-  turn(of: { readonly name: string; readonly key: string }, ms: number): Promise<boolean> {
+  /** Waits in line for an outcome. Resolves to false when `ms` have passed, nothing is open or the client has left. */
+  turn(of: Named, ms: number, ticket: number, response: ServerResponse): Promise<boolean> {
     const line = this.lines.get(lineOf(of));
     if (line === undefined || ms <= 0 || this.waiting >= this.mostWaiting) {
       return Promise.resolve(false);
     }
     this.waiting++;
     return new Promise((resolve) => {
-      const done = (woken: boolean): void => {
+      const wake = (woken: boolean): void => {
         clearTimeout(timer);
+        response.off('close', leave);
         this.waiting--;
         resolve(woken);
       };
-      const timer = setTimeout(() => {
-        line.waiting.splice(line.waiting.indexOf(done), 1);
-        done(false);
-      }, ms);
-      line.waiting.push(done);
+      const waiter = { ticket, wake };
+      const leave = (): void => {
+        line.waiting.splice(line.waiting.indexOf(waiter), 1);
+        wake(false);
+      };
+      const timer = setTimeout(leave, ms);
+      response.once('close', leave);
+      // One who was woken in vain stands before those who came later.
+      const later = line.waiting.findIndex((other) => other.ticket > ticket);
+      line.waiting.splice(later === -1 ? line.waiting.length : later, 0, waiter);
     });
   }
 }

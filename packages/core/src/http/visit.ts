@@ -22,7 +22,7 @@ export interface Provisional {
  */
 export class Visit {
   /** In the order made. */
-  readonly decisions: Decision[] = [];
+  decisions: Decision[] = [];
   readonly charges: BookedCharge[] = [];
   private readonly provisional: Provisional[] = [];
   private watched = false;
@@ -56,10 +56,12 @@ export class Visit {
     return cost > 0 ? { ...charge, cost } : undefined;
   }
 
-  /** Settles everything to 0 and frees the slots: the request is not served after all. */
+  /** Settles everything so far to 0 and frees the slots: the request is not served after all. */
   cancel(): MaybePromise<void> {
     if (this.charges.length === 0) return undefined;
-    return allDone(this.decisions.map((decision) => decision.cancel()));
+    const done = this.decisions.map((decision) => decision.cancel());
+    this.decisions = this.decisions.map((decision) => decision.undone());
+    return allDone(done);
   }
 
   /** Settles provisional charges and frees slots once the response is over, however it ends. */
@@ -82,5 +84,5 @@ export class Visit {
 
 /** Whether nobody waits for the answer any more. */
 export function isGone(response: ServerResponse): boolean {
-  return response.closed || response.destroyed;
+  return response.closed || response.destroyed || response.socket?.destroyed === true;
 }

@@ -4,10 +4,10 @@ import { Shard, Table } from './table.ts';
 /** Keys compared before one is forgotten. */
 const SAMPLE = 16;
 
-/** A look at a key costs little, but not nothing: an eighth of one at each call, and four when a key was added. */
+/** A look at a key costs little, but not nothing: half of one at each call, and four when a key was added. */
 const SWEEP_STEPS = 32;
-const SWEEP_AFTER = 256;
-const NEW_KEY = 32;
+const SWEEP_AFTER = 64;
+const NEW_KEY = 8;
 
 const EMPTY = new Shard(0);
 
@@ -114,18 +114,16 @@ export class Keyspace {
     const rule = shard.rule(slot);
     if (rule.holdsSlots || rule.quota === 0) return -1;
     const state = shard.read(slot, this.scratch);
-    const own = now + rule.offset(shard.keys[slot] as string);
     // A list is judged as it stands, which is no more than it will be.
-    if (rule.size !== undefined) rule.roll(state, own);
-    const remaining = rule.remaining(state, own);
+    if (rule.size !== undefined) rule.roll(state, now, rule.offset(shard.keys[slot] as string));
+    const remaining = rule.remaining(state, now);
     return remaining === 0 ? -1 : remaining / rule.quota;
   }
 
   /** How long until a key is whole; below 0 when it has been for a while. */
   private resetAfter(shard: Shard, slot: number, now: number): number {
     const rule = shard.rule(slot);
-    const own = now + rule.offset(shard.keys[slot] as string);
-    return rule.resetAfter(shard.read(slot, this.scratch), own) || -1;
+    return rule.resetAfter(shard.read(slot, this.scratch), now) || -1;
   }
 
   private remove(table: Table, shard: Shard, slot: number): void {

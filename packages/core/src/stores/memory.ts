@@ -28,6 +28,7 @@ class Cell {
   shard: Shard = NO_SHARD;
   slot = -1;
   now = 0.5;
+  offset = 0;
   healed = false;
   wait = 0.5;
   delay = 0;
@@ -58,10 +59,9 @@ class SingleAnswer implements Answer {
   }
 
   private work(): Verdict {
-    const { rule, key, cost } = this.charge;
-    const now = this.at + rule.offset(key);
-    const wait = this.refused ? rule.wait(this.state, cost, now) : 0;
-    return verdict(this.charge, this.state, now, wait);
+    const { charge, state, at } = this;
+    const wait = this.refused ? charge.rule.wait(state, charge.cost, at) : 0;
+    return verdict(charge, state, at, wait);
   }
 }
 
@@ -112,17 +112,19 @@ export class MemoryStore implements Store<false> {
     const at = this.clock();
     for (const { charge, units } of corrections) {
       const { rule, receipt } = charge;
-      const cell = this.open(0, charge, at, false);
+      const cell = this.open(0, charge, at);
       if (units < 0) {
         if (cell.slot === -1 || receipt === undefined) continue;
-        rule.giveBack(cell.state, -units, cell.now, receipt);
+        const given = rule.giveBack(cell.state, -units, cell.now, receipt);
+        // What is not given back leaves no trace of having been looked at under an old policy.
+        if (!given && !cell.healed) continue;
       } else {
         // A rule that refuses debt takes what still fits.
         const extra = rule.overdraws
           ? units
           : Math.min(units, rule.remaining(cell.state, cell.now));
         if (extra === 0) continue;
-        rule.add(cell.state, extra, cell.now, 0);
+        rule.add(cell.state, extra, cell.now, 0, cell.offset);
       }
       this.write(cell, charge);
     }
@@ -132,7 +134,7 @@ export class MemoryStore implements Store<false> {
   refund(charges: readonly Charge[]): void {
     const at = this.clock();
     for (const charge of charges) {
-      const cell = this.open(0, charge, at, false);
+      const cell = this.open(0, charge, at);
       if (cell.slot === -1) continue;
       charge.rule.refund(cell.state, charge.cost, cell.now);
       this.write(cell, charge);
@@ -143,9 +145,9 @@ export class MemoryStore implements Store<false> {
     const at = this.clock();
     return charges.map((charge) => {
       const slot = charge.receipt?.[0];
-      const cell = this.open(0, charge, at, false);
+      const cell = this.open(0, charge, at);
       if (slot === undefined || !cell.state.includes(slot)) return false;
-      charge.rule.add(cell.state, 1, cell.now, slot);
+      charge.rule.add(cell.state, 1, cell.now, slot, 0);
       this.write(cell, charge);
       return true;
     });
@@ -161,13 +163,15 @@ export class MemoryStore implements Store<false> {
   /** What `decideAll` does, for the commonest decision: a single charge that copies no list. */
   private decideOne(charge: Charge, mode: Mode, at: number): Answer {
     const { rule, cost } = charge;
-    const cell = this.open(0, charge, at, false);
+    const cell = this.open(0, charge, at);
     const { state, now } = cell;
     const forced = mode === 'charge' && rule.overdraws;
     const wait = forced ? 0 : rule.wait(state, cost, now);
     let delay = 0;
     if (wait === 0 && rule.queues && !charge.shadow) delay = rule.delay(state, now);
-    if (wait === 0 && mode !== 'peek' && cost > 0) charge.receipt = rule.add(state, cost, now, 0);
+    if (wait === 0 && mode !== 'peek' && cost > 0) {
+      charge.receipt = rule.add(state, cost, now, 0, cell.offset);
+    }
     if (charge.receipt !== undefined || (cell.healed && mode !== 'peek')) this.write(cell, charge);
     return new SingleAnswer(charge, state, wait, delay, at);
   }
@@ -194,7 +198,7 @@ export class MemoryStore implements Store<false> {
   /** The first pass: what a charge has to wait for. */
   private judge(index: number, charge: Charge, at: number, mode: Mode): Cell {
     const { rule } = charge;
-    const cell = this.open(index, charge, at, mode === 'peek');
+    const cell = this.open(index, charge, at);
     const forced = mode === 'charge' && rule.overdraws;
     cell.wait = forced ? 0 : rule.wait(cell.state, charge.cost, cell.now);
     return cell;
@@ -207,15 +211,15 @@ export class MemoryStore implements Store<false> {
     if (admitted && cell.wait === 0) {
       if (rule.queues && !charge.shadow) cell.delay = rule.delay(cell.state, cell.now);
       if (mode !== 'peek' && charge.cost > 0) {
-        charge.receipt = rule.add(cell.state, charge.cost, cell.now, this.nextSlot--);
+        charge.receipt = rule.add(cell.state, charge.cost, cell.now, this.nextSlot--, cell.offset);
         return this.write(cell, charge);
       }
     }
     if (cell.healed && mode !== 'peek') this.write(cell, charge);
   }
 
-  /** Reads a charge's state into a cell and rolls it to `at`. A peek must not touch a list that is kept. */
-  private open(index: number, charge: Charge, at: number, copy: boolean): Cell {
+  /** Reads a copy of a charge's state into a cell and rolls it to `at`. */
+  private open(index: number, charge: Charge, at: number): Cell {
     const { name, key, rule } = charge;
     const cell = this.cells[index] as Cell;
     if (cell.rule !== rule || cell.table.name !== name) {
@@ -225,9 +229,10 @@ export class MemoryStore implements Store<false> {
     cell.shard = cell.table.shard(key);
     cell.slot = cell.shard.find(key);
     cell.state = cell.shard.read(cell.slot, cell.numbers);
-    if (copy && rule.size === undefined) cell.state = cell.state.slice();
-    cell.now = rule.spreads ? at + rule.offset(key) : at;
-    cell.healed = rule.roll(cell.state, cell.now);
+    if (rule.size === undefined) cell.state = cell.state.slice();
+    cell.now = at;
+    cell.offset = rule.spreads ? rule.offset(key) : 0;
+    cell.healed = rule.roll(cell.state, at, cell.offset);
     return cell;
   }
 

@@ -94,8 +94,9 @@ export class Shard {
 
   private append(key: string): number {
     const slot = this.keys.length;
-    this.keys.push(key);
-    this.slots.set(key, slot);
+    const own = flat(key);
+    this.keys.push(own);
+    this.slots.set(own, slot);
     if (this.width !== undefined && (slot + 1) * this.width > this.numbers.length) {
       const grown = new Float64Array(this.numbers.length * 2);
       grown.set(this.numbers);
@@ -103,6 +104,11 @@ export class Shard {
     }
     return slot;
   }
+}
+
+/** A copy of a text. One cut from a longer text, such as a header, would keep all of that in memory. */
+function flat(text: string): string {
+  return Buffer.from(text, 'utf16le').toString('utf16le');
 }
 
 /** The keys of one limit under one algorithm, in shards. */

@@ -1,0 +1,96 @@
+// Requests per second and CPU time per request, of Fastify and Express with and without limits.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { BARE, BARE_429, SUBJECTS } from './http-subjects.mjs';
+import { CONNECTIONS, load } from './load.mjs';
+import { pinned, pins, undisturbed } from './machine.mjs';
+import { cell, Samples, table } from './samples.mjs';
+
+const WARM_SECONDS = 1;
+
+async function start(framework, kind, name) {
+  const path = fileURLToPath(new URL('http-server.mjs', import.meta.url));
+  const [command, args] = pinned(pins?.server, process.execPath, [path, framework, kind, name]);
+  const server = spawn(command, args, {
+    // What is logged of refusals is nobody's news here, but is written.
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    env: { ...process.env, NODE_ENV: 'production' },
+  });
+  const [message] = await Promise.race([
+    once(server, 'message'),
+    once(server, 'exit').then(([code]) => {
+      throw new Error(`${framework} ${name} ended with ${code}`);
+    }),
+  ]);
+  return { server, port: message.port };
+}
+
+async function cpuMicroseconds(server) {
+  server.send('cpu');
+  const [message] = await once(server, 'message');
+  return message.cpuMicroseconds;
+}
+
+/** A fresh server, some load that does not count, and some that does. */
+async function slot(framework, kind, name, seconds) {
+  const { server, port } = await start(framework, kind, name);
+  try {
+    await load(port, WARM_SECONDS);
+    const before = await cpuMicroseconds(server);
+    const { perSecond, answers, refused } = await load(port, seconds);
+    const cpu = (await cpuMicroseconds(server)) - before;
+    if (refused !== (kind === 'refused' ? answers : 0)) {
+      throw new Error(`${framework} ${name} refused ${refused} of ${answers}`);
+    }
+    return { perSecond, cpu: cpu / answers };
+  } finally {
+    const ended = once(server, 'exit');
+    server.disconnect();
+    await ended;
+  }
+}
+
+/** The rows of one table: against a server that does nothing but answer, and in CPU time. */
+function rows(samples, names, bare) {
+  return names.map((name) => [
+    name,
+    cell(samples.of(name, 'perSecond')),
+    cell(samples.ratio(name, bare, 'perSecond')),
+    cell(samples.of(name, 'cpu')),
+    name === bare ? '' : cell(samples.above(name, bare, 'cpu')),
+  ]);
+}
+
+export async function http(framework, title, { rounds, quick, keepAll, chosen, tell }) {
+  const seconds = quick ? 1 : 2;
+  const samples = new Samples();
+  const names = {};
+  for (const [kind, subjects] of Object.entries(SUBJECTS[framework])) {
+    names[kind] = Object.keys(subjects).filter((name) => name.startsWith(BARE) || chosen(name));
+  }
+  for (let round = 0; round < rounds; round++) {
+    for (const [kind, subjects] of Object.entries(names)) {
+      for (const name of subjects) {
+        const sample = await undisturbed(samples, keepAll, () =>
+          slot(framework, kind, name, seconds),
+        );
+        if (sample !== undefined) samples.add(round, name, sample);
+        tell(`${title}, ${name}, round ${round + 1} of ${rounds}`, sample);
+      }
+    }
+  }
+  const head = (what) => [
+    what,
+    'Requests per second',
+    '× bare',
+    'CPU µs per request',
+    'µs above bare',
+  ];
+  const text = [
+    `${CONNECTIONS} connections, ${seconds} s after ${WARM_SECONDS} s that do not count, a fresh server each time.`,
+    table(head('served'), rows(samples, names.served, BARE)),
+    table(head('refused'), rows(samples, names.refused, BARE_429)),
+  ].join('\n\n');
+  return { title, samples, text };
+}

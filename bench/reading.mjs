@@ -1,0 +1,124 @@
+// What the figures are held to, and whether they meet it.
+import { BARE, BARE_429, PEERS } from './http-subjects.mjs';
+import { FLOOR, SUBJECTS } from './memory-subjects.mjs';
+import { figure } from './samples.mjs';
+
+const BUCKET = 'Tollgate, token bucket';
+const ONE_LIMIT = [BUCKET, 'Tollgate, fixed window', 'Tollgate, sliding window'];
+const MEMORY_PEERS = Object.keys(SUBJECTS).filter((name) => SUBJECTS[name].peer && name !== FLOOR);
+
+/** At most (or at least) so much, of the worst of several. A number that was not measured leaves the claim out. */
+const most = (bound, claim, ...numbers) => ({
+  claim,
+  bound,
+  met: (value) => value <= bound,
+  numbers,
+  worst: Math.max,
+});
+const least = (bound, claim, ...numbers) => ({
+  claim,
+  bound,
+  met: (value) => value >= bound,
+  numbers,
+  worst: Math.min,
+});
+
+function ofDecisions(samples) {
+  const ratio = (names, peer, metric, of) =>
+    names.map((name) => samples.ratio(name, peer ?? name, metric, of));
+  return [
+    most(
+      1.6,
+      'a decision on one key costs at most 1.6 × the floor',
+      ...ratio(ONE_LIMIT, FLOOR, 'hot'),
+    ),
+    most(
+      1.5,
+      'a decision on keys at random costs at most 1.5 × the floor',
+      ...ratio(ONE_LIMIT, FLOOR, 'random'),
+    ),
+    most(
+      1.1,
+      'a refusal costs at most 1.1 × an admission',
+      ...ratio(ONE_LIMIT, undefined, 'refused', 'hot'),
+    ),
+    most(
+      100,
+      'a key takes at most 100 bytes',
+      ...ONE_LIMIT.map((name) => samples.of(name, 'bytesPerKey')),
+    ),
+    ...MEMORY_PEERS.map((peer) =>
+      most(
+        1,
+        `a token bucket costs no more than ${peer}, whatever the keys`,
+        ...['hot', 'refused', 'random'].map((metric) => samples.ratio(BUCKET, peer, metric)),
+      ),
+    ),
+  ];
+}
+
+function ofExpiry(samples) {
+  const ours = ONE_LIMIT.filter((name) => SUBJECTS[name].expires);
+  return [
+    most(
+      10,
+      'keys that come pause nobody for more than 10 ms',
+      ...ours.map((name) => samples.of(name, 'filling')),
+    ),
+    most(
+      10,
+      'keys that expire pause nobody for more than 10 ms',
+      ...ours.map((name) => samples.of(name, 'expiring')),
+    ),
+  ];
+}
+
+function ofHttp(samples, framework, title, share) {
+  const peer = PEERS[framework];
+  const perSecond = (name, other) => samples.ratio(name, other, 'perSecond');
+  const cpu = (name, other) => samples.ratio(name, other, 'cpu');
+  return [
+    least(
+      share,
+      `${title} with Tollgate serves at least ${share} × bare`,
+      perSecond('Tollgate', BARE),
+    ),
+    least(
+      1,
+      `${title}: with the same headers, as many requests as with ${peer}`,
+      perSecond('Tollgate, headers: ["x-ratelimit"]', peer),
+    ),
+    least(
+      0.9,
+      `${title} refuses at least 0.9 × as many requests as a bare 429`,
+      perSecond('Tollgate, refused', BARE_429),
+    ),
+    least(
+      1,
+      `${title} refuses as many requests as with ${peer}`,
+      perSecond('Tollgate, refused', `${peer}, refused`),
+    ),
+    most(
+      1,
+      `${title}: a refusal takes no more CPU time than a served request`,
+      cpu('Tollgate, refused', 'Tollgate'),
+    ),
+  ];
+}
+
+/** A line for each claim that this run can judge. */
+export function reading({ decisions, expiry, fastify, express }) {
+  const claims = [
+    ...(decisions ? ofDecisions(decisions.samples) : []),
+    ...(expiry ? ofExpiry(expiry.samples) : []),
+    ...(fastify ? ofHttp(fastify.samples, 'fastify', 'Fastify', 0.93) : []),
+    ...(express ? ofHttp(express.samples, 'express', 'Express', 0.92) : []),
+  ];
+  return claims
+    .filter(({ numbers }) => numbers.length > 0 && !numbers.includes(undefined))
+    .map(({ claim, met, numbers, worst }) => {
+      const value = worst(...numbers.map(({ median }) => median));
+      return `- ${met(value) ? 'Met' : '**Not met**'}: ${claim} (${figure(value)}).`;
+    })
+    .join('\n');
+}

@@ -1,0 +1,99 @@
+// Logins that count failures only, strictly, beside a loose limit on everything.
+// Start it with `node examples/express-login.mjs`.
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { memoryStore, slidingLog, tokenBucket } from '@tollgate/core';
+import { all, clientIp, custom, rateLimit, secret } from '@tollgate/express';
+import express from 'express';
+import { closeOnSignal, isMain, serve } from './serving.mjs';
+
+/** Stands in for a look-up and a slow hash, such as scrypt. */
+async function checkDemoPassword(account, password) {
+  return account === 'ada' && password === 'lovelace';
+}
+
+/** `Ada` and `ada ` are one account, to the limit as to the look-up. */
+function accountOf({ body }) {
+  return String(body?.account ?? '')
+    .trim()
+    .toLowerCase();
+}
+
+/**
+ * Builds the app.
+ *
+ * @param {object} [options]
+ * @param {import('@tollgate/core').Store} [options.store]
+ * @param {import('@tollgate/core').Logger} [options.logger]
+ * @param {(account: string, password: string) => Promise<boolean>} [options.checkPassword]
+ */
+export function buildLogin({
+  store = memoryStore(),
+  logger,
+  checkPassword = checkDemoPassword,
+} = {}) {
+  const app = express();
+  const gate = rateLimit({
+    store,
+    logger,
+    limits: [
+      {
+        name: 'address',
+        by: clientIp(),
+        policy: tokenBucket({ capacity: 60, rate: 5, per: '1s' }),
+      },
+    ],
+  });
+
+  // Five wrong passwords for an account from one address. Somebody elsewhere cannot lock the owner out.
+  const wrongPassword = {
+    name: 'wrong-password',
+    by: all(secret(custom((request) => accountOf(request) || 'none')), clientIp()),
+    policy: slidingLog({ limit: 5, window: '15m' }),
+    countOnly: 'failures',
+  };
+  // An address that tries many accounts gets a fresh budget with each, hence one over all of them.
+  const manyAccounts = {
+    name: 'many-accounts',
+    by: clientIp(),
+    policy: slidingLog({ limit: 30, window: '1h' }),
+    countOnly: 'failures',
+  };
+
+  app.use(gate);
+  app.get('/articles', (_request, response) => {
+    response.json({ articles: ['On the Analytical Engine'] });
+  });
+  app.post(
+    '/login',
+    express.urlencoded(),
+    gate.with({ limits: [wrongPassword, manyAccounts] }),
+    async (request, response) => {
+      const right = await checkPassword(accountOf(request), String(request.body?.password ?? ''));
+      if (right) response.json({ welcome: accountOf(request) });
+      else response.status(401).json({ error: 'Wrong account or password.' });
+    },
+  );
+  return app;
+}
+
+if (isMain(import.meta.url)) {
+  const server = createServer(buildLogin());
+  const url = await serve('PORT', async (port, host) => {
+    await once(server.listen(port, host), 'listening');
+    return server;
+  });
+  closeOnSignal(() => server.close());
+  console.log(`Logins that count failures only, at ${url}
+
+Five wrong passwords are answered, the sixth is refused
+  curl -i -d 'account=ada&password=guess' ${url}/login
+
+The right password costs nothing, and is refused with the others once five were wrong
+  curl -i -d 'account=ada&password=lovelace' ${url}/login
+
+Reads: 60 at once, then 5 a second
+  curl -i ${url}/articles
+
+Ctrl-C stops it.`);
+}
