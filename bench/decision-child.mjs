@@ -9,6 +9,7 @@ const REFUSES = { limit: 1, windowMs: 3_600_000 };
 /** A bucket of these is not whole again before the end. */
 const MANY_KEYS = { limit: 10, windowMs: 600_000 };
 const WARM_MS = 200;
+const WARM_DECISIONS = 200_000;
 const BATCH_MS = 50;
 const BATCHES = 7;
 const MOST_VISITS = 400_000;
@@ -43,7 +44,7 @@ async function oneKey(numbers, expected) {
   const key = address('10', 7);
   const started = performance.now();
   let fastest = Infinity;
-  while (performance.now() - started < WARM_MS) {
+  for (let i = 0; i < WARM_DECISIONS || performance.now() - started < WARM_MS; i += 1_000) {
     fastest = Math.min(fastest, await timed(check, key, 1_000));
   }
   const perBatch = Math.ceil((BATCH_MS * 1e6) / fastest);

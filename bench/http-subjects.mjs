@@ -25,7 +25,7 @@ const HEADERS = [
 const REFUSAL = JSON.stringify({
   title: 'Too Many Requests',
   status: 429,
-  detail: '-'.repeat(160),
+  detail: '-'.repeat(138),
 });
 
 async function fastify(prepare) {

@@ -5,9 +5,10 @@ import { fileURLToPath } from 'node:url';
 import { BARE, BARE_429, SUBJECTS } from './http-subjects.mjs';
 import { CONNECTIONS, load } from './load.mjs';
 import { pinned, pins, undisturbed } from './machine.mjs';
-import { cell, Samples, table } from './samples.mjs';
+import { cell, roundsWithin, Samples, table } from './samples.mjs';
 
-const WARM_SECONDS = 1;
+/** Load that does not count: until the code is compiled well, which takes requests rather than time. */
+const WARM_REQUESTS = 20_000;
 
 async function start(framework, kind, name) {
   const path = fileURLToPath(new URL('http-server.mjs', import.meta.url));
@@ -32,11 +33,18 @@ async function cpuMicroseconds(server) {
   return message.cpuMicroseconds;
 }
 
+async function warm(port, mostSeconds) {
+  let answered = 0;
+  for (let second = 0; second < mostSeconds && answered < WARM_REQUESTS; second++) {
+    answered += (await load(port, 1)).answers;
+  }
+}
+
 /** A fresh server, some load that does not count, and some that does. */
-async function slot(framework, kind, name, seconds) {
+async function slot(framework, kind, name, { seconds, warmSeconds }) {
   const { server, port } = await start(framework, kind, name);
   try {
-    await load(port, WARM_SECONDS);
+    await warm(port, warmSeconds);
     const before = await cpuMicroseconds(server);
     const { perSecond, answers, refused } = await load(port, seconds);
     const cpu = (await cpuMicroseconds(server)) - before;
@@ -62,21 +70,22 @@ function rows(samples, names, bare) {
   ]);
 }
 
-export async function http(framework, title, { rounds, quick, keepAll, chosen, tell }) {
-  const seconds = quick ? 1 : 2;
+export async function http(framework, title, options) {
+  const { quick, chosen, tell } = options;
+  const times = quick ? { seconds: 1, warmSeconds: 1 } : { seconds: 2, warmSeconds: 3 };
   const samples = new Samples();
   const names = {};
   for (const [kind, subjects] of Object.entries(SUBJECTS[framework])) {
     names[kind] = Object.keys(subjects).filter((name) => name.startsWith(BARE) || chosen(name));
   }
-  for (let round = 0; round < rounds; round++) {
+  for (const round of roundsWithin(options)) {
     for (const [kind, subjects] of Object.entries(names)) {
       for (const name of subjects) {
-        const sample = await undisturbed(samples, keepAll, () =>
-          slot(framework, kind, name, seconds),
+        const sample = await undisturbed(samples, options, () =>
+          slot(framework, kind, name, times),
         );
         if (sample !== undefined) samples.add(round, name, sample);
-        tell(`${title}, ${name}, round ${round + 1} of ${rounds}`, sample);
+        tell(`${title}, ${name}`, round, sample);
       }
     }
   }
@@ -88,7 +97,7 @@ export async function http(framework, title, { rounds, quick, keepAll, chosen, t
     'µs above bare',
   ];
   const text = [
-    `${CONNECTIONS} connections, ${seconds} s after ${WARM_SECONDS} s that do not count, a fresh server each time.`,
+    `${CONNECTIONS} connections, ${times.seconds} s after ${WARM_REQUESTS.toLocaleString('en-US')} requests (or ${times.warmSeconds} s) that do not count, a fresh server each time.`,
     table(head('served'), rows(samples, names.served, BARE)),
     table(head('refused'), rows(samples, names.refused, BARE_429)),
   ].join('\n\n');

@@ -112,11 +112,11 @@ function busyTicks() {
 }
 
 /**
- * Measures under watch: again, once, if other processes used the machine meanwhile or there was nothing to measure
- * (null). Where /proc does not tell, every measurement counts.
+ * Measures under watch: again, once unless in haste, if other processes used the machine meanwhile or there was
+ * nothing to measure (null). Where /proc does not tell, every measurement counts.
  */
-export async function undisturbed(samples, keepAll, measure) {
-  for (let attempt = 0; attempt < 2; attempt++) {
+export async function undisturbed(samples, { quick, keepAll }, measure) {
+  for (let attempt = 0; attempt < (quick ? 1 : 2); attempt++) {
     const foreign = watch();
     const sample = await measure();
     const cores = foreign();

@@ -3,7 +3,7 @@ import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { undisturbed } from './machine.mjs';
 import { FLOOR, SUBJECTS } from './memory-subjects.mjs';
-import { cell, Samples, table } from './samples.mjs';
+import { cell, roundsWithin, Samples, table } from './samples.mjs';
 
 const OURS = Object.keys(SUBJECTS).filter((name) => name.startsWith('Tollgate'));
 const PEERS = Object.keys(SUBJECTS).filter((name) => SUBJECTS[name].peer);
@@ -25,15 +25,15 @@ function inProcess(child, argument) {
   });
 }
 
-async function measure(child, names, argument, { rounds, keepAll, tell }) {
+async function measure(child, names, argument, options) {
   const samples = new Samples();
-  for (let round = 0; round < rounds; round++) {
+  for (const round of roundsWithin(options)) {
     for (const name of names) {
-      const sample = await undisturbed(samples, keepAll, () =>
+      const sample = await undisturbed(samples, options, () =>
         inProcess(child, { name, ...argument }),
       );
       if (sample !== undefined) samples.add(round, name, sample);
-      tell(`${name}, round ${round + 1} of ${rounds}`, sample);
+      options.tell(name, round, sample);
     }
   }
   return samples;

@@ -7,11 +7,20 @@ import { describeMachine } from './machine.mjs';
 import { decisions, expiry } from './memory.mjs';
 import { reading } from './reading.mjs';
 
+/** `minutes`: fewer rounds are made where they would take longer, unless they are asked for by number. */
 const SUITES = {
-  decisions: { rounds: 5, run: decisions },
-  expiry: { rounds: 2, run: expiry },
-  fastify: { rounds: 5, run: (options) => http('fastify', 'Fastify', options) },
-  express: { rounds: 5, run: (options) => http('express', 'Express', options) },
+  decisions: { rounds: 5, minutes: 4, run: decisions },
+  expiry: { rounds: 2, minutes: 1.6, run: expiry },
+  fastify: {
+    rounds: 5,
+    minutes: 2.5,
+    run: (options) => http('fastify', 'Fastify', options),
+  },
+  express: {
+    rounds: 5,
+    minutes: 3,
+    run: (options) => http('express', 'Express', options),
+  },
 };
 
 const { values, positionals } = parseArgs({
@@ -39,15 +48,18 @@ const only = new RegExp(values.only, 'i');
 const started = performance.now();
 const results = {};
 for (const name of chosenSuites) {
-  const { rounds: usual, run } = SUITES[name];
+  const { rounds: usual, minutes, run } = SUITES[name];
   results[name] = await run({
     rounds: rounds ?? (values.quick ? 1 : usual),
+    minutes: rounds === undefined ? minutes : Infinity,
     quick: values.quick,
     keepAll: values['keep-disturbed'],
     chosen: (subject) => only.test(subject),
-    tell(what, sample) {
+    tell(what, round, sample) {
       const seconds = ((performance.now() - started) / 1_000).toFixed(0).padStart(4);
-      process.stderr.write(`${seconds} s  ${what}${sample === undefined ? ': disturbed' : ''}\n`);
+      process.stderr.write(
+        `${seconds} s  ${what}, round ${round + 1}${sample === undefined ? ': disturbed' : ''}\n`,
+      );
     },
   });
 }
@@ -57,8 +69,8 @@ const command = ['npm run bench', ...(quoted.length > 0 ? ['--'] : []), ...quote
 const sections = Object.values(results).map(({ title, samples, text }) => {
   const dropped = values['keep-disturbed']
     ? 'disturbed measurements kept'
-    : `${samples.disturbed} of ${samples.taken} measurements dropped, since other processes used the machine`;
-  return `## ${title}\n\n${text}\n\n(${dropped}.)`;
+    : `${samples.disturbed} of ${samples.taken} measurements dropped as disturbed`;
+  return `## ${title}\n\n${text}\n\n(Rounds: ${samples.rounds}; ${dropped}.)`;
 });
 const report = `# Results
 

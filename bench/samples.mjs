@@ -18,12 +18,26 @@ export function summary(values) {
   };
 }
 
+/** The rounds to measure: as many as asked for, or fewer where they would take longer than there is time. */
+export function* roundsWithin({ rounds, minutes }) {
+  const started = performance.now();
+  for (let round = 0; round < rounds; round++) {
+    const spent = performance.now() - started;
+    if (round > 0 && (spent * (round + 1)) / round > minutes * 60_000) return;
+    yield round;
+  }
+}
+
 /** Samples by round and subject. A subject's comparison with another is made within each round. */
 export class Samples {
   #rounds = [];
   /** Measurements thrown away since other processes had the machine. */
   disturbed = 0;
   taken = 0;
+
+  get rounds() {
+    return this.#rounds.length;
+  }
 
   add(round, subject, sample) {
     this.#rounds[round] ??= new Map();

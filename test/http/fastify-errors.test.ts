@@ -2,7 +2,7 @@ import { fixedWindow, TollgateRefusal } from '@tollgate/core';
 import { tollgate } from '@tollgate/fastify';
 import { fastify, type FastifyError, type FastifyInstance } from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { ask, inTurn } from './clients.ts';
+import { ask, inTurn, speak } from './clients.ts';
 import { Clock } from './clock.ts';
 import { silent } from './log.ts';
 
@@ -149,4 +149,34 @@ it('runs the hooks of the application on a refusal, once', async () => {
   const url = await app.listen();
   expect(await inTurn(url, 2)).toEqual([200, 429]);
   await expect.poll(() => ran).toEqual(['send 200', 'response 200', 'send 429', 'response 429']);
+});
+
+it('does not answer what a hook has begun or taken over', async () => {
+  const app = fastify({ forceCloseConnections: true });
+  onTestFinished(() => app.close());
+  let handled = 0;
+  app.addHook('onRequest', async (request, reply) => {
+    if (request.url === '/begun') reply.raw.write('begun ');
+    if (request.url !== '/taken') return;
+    reply.hijack();
+    reply.raw.end('taken');
+  });
+  await app.register(tollgate, {
+    store: new Clock().store,
+    logger: silent,
+    policy: fixedWindow({ limit: 0, window: '60s' }),
+  });
+  app.get('/begun', () => String(++handled));
+  app.get('/taken', () => String(++handled));
+  await app.listen();
+  const { port } = app.server.address() as { port: number };
+  for (const path of ['begun', 'taken']) {
+    const answer = await speak(
+      port,
+      `GET /${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+    );
+    expect(answer.split('HTTP/1.1').length).toBeLessThanOrEqual(2);
+    expect(answer).not.toContain('429');
+  }
+  expect(handled).toBe(0);
 });

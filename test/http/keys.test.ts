@@ -156,6 +156,17 @@ describe.each(FRAMEWORKS)('$name', ({ name, serve }) => {
     expect(Math.max(...keys.map((key) => Buffer.byteLength(key)))).toBeLessThanOrEqual(256);
   });
 
+  it('bounds what a key of a megabyte takes', async () => {
+    const by = custom<AppRequest>((request) => `${'x'.repeat(2 ** 20)}${user(request)}`);
+    const { url, keys } = await limitedBy(by);
+    const statuses = [
+      ...(await inTurn(url, 3, { headers: { 'x-user': 'ada' } })),
+      ...(await inTurn(url, 1, { headers: { 'x-user': 'bob' } })),
+    ];
+    expect(statuses).toEqual([200, 200, 429, 200]);
+    expect(Math.max(...keys.map((key) => Buffer.byteLength(key)))).toBeLessThanOrEqual(256);
+  });
+
   it('keys by route, as far as the framework knows it', async () => {
     const { url, keys } = await limitedBy(route(), 100);
     await ask(`${url}/users/1`);

@@ -6,6 +6,7 @@ import { Clock } from './clock.ts';
 import { Log, silent } from './log.ts';
 import { FRAMEWORKS } from './servers.ts';
 import { Endless } from './streams.ts';
+import { Turnstile } from './turnstile.ts';
 
 const policy = fixedWindow({ limit: 10, window: '60s' });
 
@@ -172,6 +173,30 @@ describe.each(FRAMEWORKS)('$name', ({ serve }) => {
     status = 200;
     const refusal = await ask(url);
     expect([refusal.status, refusal.headers.get('retry-after')]).toEqual([429, '60']);
+  });
+
+  it('gives back nothing of a window that is over', async () => {
+    const clock = new Clock();
+    const turnstile = new Turnstile();
+    const limit = { name: 'outcomes', policy, countOnly: 'failures' } as const;
+    const { url, gate } = await serve({
+      gates: [{ store: clock.store, limits: [limit] }],
+      routes: [{ path: '/', handler: turnstile.handler }],
+    });
+    clock.at(59_900);
+    const early = ask(url);
+    await expect.poll(() => turnstile.holding).toBe(1);
+    clock.at(60_100);
+    const late = ask(url);
+    await expect.poll(() => turnstile.holding).toBe(2);
+    turnstile.release(1, 200);
+    turnstile.release(1, 500);
+    expect([(await early).status, (await late).status]).toEqual([200, 500]);
+    const next = ask(url);
+    await expect.poll(() => turnstile.holding).toBe(1);
+    expect((await gate.limiter.peek({ outcomes: '127.0.0.1' })).remaining).toBe(8);
+    turnstile.release(1);
+    await next;
   });
 
   it('keeps what the handler has settled', async () => {

@@ -182,8 +182,9 @@ describe.each(FRAMEWORKS)('$name', ({ serve }) => {
       const seen: unknown[] = [];
       const { url, errors } = await serve({
         gates: [once()],
-        onError: async (error) => {
+        onError: async (error, { request: { rateLimit } }) => {
           seen.push(error);
+          expect(rateLimit?.allowed).toBe(false);
           const { statusCode = 500 } = error as { statusCode?: number };
           return { status: statusCode, body: 'mine' };
         },

@@ -1,6 +1,6 @@
 import { type Decision, everyone, fixedWindow } from '@tollgate/core';
 import { describe, expect, it } from 'vitest';
-import { type Answer, type Call, header } from './app.ts';
+import { type Answer, type Call, header, type Route } from './app.ts';
 import { ask, inTurn } from './clients.ts';
 import { Clock } from './clock.ts';
 import { FRAMEWORKS } from './servers.ts';
@@ -100,16 +100,18 @@ describe.each(FRAMEWORKS)('$name', ({ serve }) => {
     expect([refusal.status, refusal.headers.get('retry-after')]).toEqual([429, '60']);
   });
 
-  it('takes HEAD for GET', async () => {
+  it.each<[string, readonly Route[]]>([
+    ['made by the framework', [{ path: '/' }]],
+    ['written by hand', [{ method: 'HEAD', path: '/' }, { path: '/' }]],
+    ['of a route that asks for more', [{ path: '/', rateLimit: { limits: [login] } }]],
+  ])('charges HEAD as GET: %s', async (_, routes) => {
     const { store } = new Clock();
-    const { url } = await serve({
-      gates: [{ store, policy: fixedWindow({ limit: 10, window: '60s' }) }],
-    });
-    const remaining: (string | null)[] = [];
-    for (const method of ['GET', 'HEAD', 'GET']) {
-      remaining.push((await ask(url, { method })).headers.get('ratelimit-remaining'));
-    }
-    expect(remaining).toEqual(['9', '8', '7']);
+    const policy = fixedWindow({ limit: 10, window: '60s' });
+    const { url, gate } = await serve({ gates: [{ store, policy }], routes });
+    for (const method of ['GET', 'HEAD']) expect((await ask(url, { method })).status).toBe(200);
+    expect((await gate.limiter.peek({ default: '127.0.0.1' })).remaining).toBe(8);
+    const { status } = await ask(url, { method: 'HEAD' });
+    expect(status).toBe(routes[0]?.rateLimit === undefined ? 200 : 429);
   });
 
   it('shows handlers the decision', async () => {

@@ -1,7 +1,7 @@
 import { concurrency, everyone, fixedWindow } from '@tollgate/core';
 import { describe, expect, it, test } from 'vitest';
 import { type AppGate, header, type Route, textStream } from './app.ts';
-import { ask, start, together } from './clients.ts';
+import { ask, dial, start, together } from './clients.ts';
 import { Clock } from './clock.ts';
 import { FRAMEWORKS } from './servers.ts';
 import { Endless } from './streams.ts';
@@ -184,6 +184,24 @@ describe.each(FRAMEWORKS)('$name', ({ serve }) => {
       client.abort();
       await expect.poll(free, { interval: 5, timeout: 200 }).toBe(5);
     });
+  });
+
+  it('frees the slots of requests that came together on one connection', async () => {
+    const turnstile = new Turnstile();
+    const { port, free } = await serving([{ path: '/', handler: turnstile.handler }]);
+    const get = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
+    const patient = await dial(port, get.repeat(3));
+    await expect.poll(() => turnstile.holding).toBe(3);
+    turnstile.release(3);
+    await expect.poll(free).toBe(5);
+    patient.destroy();
+
+    const hasty = await dial(port, get.repeat(3));
+    await expect.poll(() => turnstile.holding).toBe(3);
+    expect(await free()).toBe(2);
+    hasty.destroy();
+    await expect.poll(free).toBe(5);
+    turnstile.release(3);
   });
 
   it('takes no slot for a request that another limit refuses', async () => {

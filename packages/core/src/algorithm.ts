@@ -60,7 +60,7 @@ export interface Rule {
   add(state: State, cost: number, now: number, slot: number, offset: number): Receipt;
   /** Takes `units` off what is owed, never below nothing. */
   refund(state: State, units: number, now: number): void;
-  /** Takes `units` of one charge off, as far as they are still owed since then. Returns whether any were. */
+  /** Takes `units` of one charge off, as far as they are still owed. Returns whether any of them were. */
   giveBack(state: State, units: number, now: number, receipt: Receipt): boolean;
 }
 

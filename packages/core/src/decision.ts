@@ -43,6 +43,13 @@ export interface Verdict {
   readonly retryAfterMs: number;
 }
 
+/** How a limit answers when its store cannot be asked. */
+export type WhenStoreFails =
+  | 'local'
+  | 'allow'
+  | 'deny'
+  | { readonly local: { readonly share: number } };
+
 /** Where charges were booked, and what is done about them later. No call rejects because of the store. */
 export interface Ledger {
   readonly store: Store;
@@ -53,6 +60,8 @@ export interface Ledger {
 /** A charge as a limiter books it. */
 export interface BookedCharge extends Charge {
   readonly ledger: Ledger;
+  /** What it says when the store cannot be asked. */
+  readonly whenStoreFails: WhenStoreFails;
   /** Whether its cost was given by name, by its limit or by a function, and not by one number for all. */
   readonly costNamed: boolean;
   /** Whether it was settled, or its slot released: only the first time counts. */

@@ -1,6 +1,6 @@
 export type { Receipt, Rule, State } from './algorithm.ts';
 export { ruleOf } from './algorithms/index.ts';
-export type { Decision, Reason, Source, Verdict } from './decision.ts';
+export type { Decision, Reason, Source, Verdict, WhenStoreFails } from './decision.ts';
 export type { Duration } from './duration.ts';
 export { TollgateArgumentError, TollgateClosedError, TollgateConfigError } from './errors.ts';
 export {
@@ -10,7 +10,7 @@ export {
   type Reply,
   type WaitOptions,
 } from './limiter.ts';
-export type { CallOptions, Cost, Keys, LimitOptions, WhenStoreFails } from './limits.ts';
+export type { CallOptions, Cost, Keys, LimitOptions } from './limits.ts';
 export type { Logger } from './logger.ts';
 export type { MaybePromise } from './maybe-promise.ts';
 export {

@@ -1,5 +1,12 @@
 import { type BookedCharge, Decision, type Ledger } from './decision.ts';
-import { show, TollgateArgumentError, TollgateClosedError, TollgateConfigError } from './errors.ts';
+import {
+  show,
+  TollgateArgumentError,
+  TollgateClosedError,
+  TollgateConfigError,
+  TollgateStoreError,
+} from './errors.ts';
+import { Fallback } from './fallback.ts';
 import {
   type CallOptions,
   type Cost,
@@ -15,7 +22,7 @@ import { andThen, type MaybePromise } from './maybe-promise.ts';
 import type { PolicyInput } from './policy.ts';
 import { Tenant } from './registry.ts';
 import { HeldSlots } from './slots.ts';
-import type { Answer, Charge, Mode, Store } from './store.ts';
+import type { Answer, Charge, Health, Mode, Store } from './store.ts';
 import { type MemoryStore, memoryStore } from './stores/memory.ts';
 import { type Line, WaitingLines } from './waiting.ts';
 
@@ -62,7 +69,10 @@ export class Limiter<S extends Store = Store> {
   private readonly tenant: Tenant;
   private readonly slots: HeldSlots;
   private readonly waiting = new WaitingLines();
+  /** Made when a store that may fail first answers. */
+  private fallback: Fallback | undefined;
   private closing: MaybePromise<void> | undefined;
+  private readonly madeAt = Date.now();
   private closed = false;
 
   constructor(options: LimiterOptions<S>) {
@@ -197,6 +207,11 @@ export class Limiter<S extends Store = Store> {
     this.waiting.nudgeAll();
   }
 
+  /** How the store is. */
+  health(): Health {
+    return this.store.health?.() ?? { store: 'up', since: this.madeAt, lastError: undefined };
+  }
+
   /** Ends those who wait, frees the slots held, and closes the store with its last limiter. May be called again. */
   close(): Reply<S, void> {
     if (!this.closed) {
@@ -214,9 +229,31 @@ export class Limiter<S extends Store = Store> {
     if (this.closed) return this.refuseClosed();
     const answer = this.store.decide(charges, mode) as MaybePromise<Answer>;
     const decision = this.store.async
-      ? (answer as Promise<Answer>).then((late) => this.decided(late, charges, notify))
+      ? this.decidedLater(answer as Promise<Answer>, charges, mode, notify)
       : this.decided(answer as Answer, charges, notify);
     return decision as Reply<S, Decision>;
+  }
+
+  /** Waits for the store's answer; where there is none, each limit says what to do without. */
+  private async decidedLater(
+    answer: Promise<Answer>,
+    charges: readonly BookedCharge[],
+    mode: Mode,
+    notify: boolean,
+  ): Promise<Decision> {
+    const without = (this.fallback ??= new Fallback());
+    let known: Answer;
+    try {
+      known = await answer;
+    } catch (error) {
+      if (!(error instanceof TollgateStoreError)) throw error;
+      // Only what was tried is news: while the store is known to be down, nothing is.
+      if (error.cause !== undefined) this.report(error);
+      const fallback = without.decide(charges, mode, error);
+      return this.decided(fallback.answer, fallback.charges, notify);
+    }
+    without.remember(known.verdicts);
+    return this.decided(known, charges, notify);
   }
 
   private decided(answer: Answer, charges: readonly BookedCharge[], notify: boolean): Decision {
@@ -266,11 +303,7 @@ export class Limiter<S extends Store = Store> {
     call: () => MaybePromise<T>,
     touched: readonly Line[],
   ): MaybePromise<T | undefined> {
-    const report = (error: unknown): undefined => {
-      if (this.onStoreError === undefined) this.logger.error({ err: error }, 'the store failed');
-      else this.onStoreError(error);
-      return undefined;
-    };
+    const report = (error: unknown): undefined => this.report(error);
     try {
       const value = call();
       return andThen(value instanceof Promise ? value.catch(report) : value, (done) => {
@@ -280,6 +313,12 @@ export class Limiter<S extends Store = Store> {
     } catch (error) {
       return report(error);
     }
+  }
+
+  private report(error: unknown): undefined {
+    if (this.onStoreError === undefined) this.logger.error({ err: error }, 'the store failed');
+    else this.onStoreError(error);
+    return undefined;
   }
 
   private thenNudge(done: MaybePromise<void>, touched: readonly Line[]): Reply<S, void> {

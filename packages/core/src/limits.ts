@@ -1,17 +1,10 @@
 import type { Rule } from './algorithm.ts';
 import { ConcurrencyRule } from './algorithms/concurrency.ts';
 import { ruleOf } from './algorithms/index.ts';
-import { type BookedCharge, checkCost, type Ledger } from './decision.ts';
+import { type BookedCharge, checkCost, type Ledger, type WhenStoreFails } from './decision.ts';
 import { show, TollgateArgumentError, TollgateConfigError } from './errors.ts';
 import { canonicalKey } from './key.ts';
 import { parsePolicy, type Policy, type PolicyInput, unknownOption } from './policy.ts';
-
-/** How a limit answers when its store cannot be asked. */
-export type WhenStoreFails =
-  | 'local'
-  | 'allow'
-  | 'deny'
-  | { readonly local: { readonly share: number } };
 
 /** A named rule: a policy, what a request costs, and how it behaves. */
 export interface LimitOptions {
@@ -214,7 +207,7 @@ export class Limits {
   }
 
   private book(
-    { name, shadow }: Limit,
+    { name, shadow, whenStoreFails }: Limit,
     key: string,
     rule: Rule,
     cost: number,
@@ -229,6 +222,7 @@ export class Limits {
       shadow,
       receipt: undefined,
       ledger,
+      whenStoreFails,
       costNamed,
       settled: false,
     };

@@ -191,6 +191,18 @@ describe('a slot that is held', () => {
     expect(inFlight(limiter)).toBe(0);
   });
 
+  it('is released once where answers are promises, too', async () => {
+    const store = new PromisedStore();
+    const limiter = createLimiter({
+      store,
+      limits: [{ name: 'jobs', policy: concurrency({ limit: 1 }) }],
+    });
+    const held = await limiter.consume({ jobs });
+    await Promise.all([held.release(), held.release()]);
+    await held.release();
+    expect(store.asked).toEqual(['consume', 'correct']);
+  });
+
   it('outlives a store that fails for a moment', async () => {
     const store = new PromisedStore({ clock: () => Date.now() * 1_000 });
     const errors: unknown[] = [];

@@ -44,15 +44,18 @@ export interface Rate {
 interface Bucket {
   readonly owed: Fraction;
   readonly last: bigint;
-  /** At which it last drained. */
-  readonly rate: Rate;
-  /** Since when it is known what came off: receipts of another era are worth nothing. */
-  readonly era: { readonly began: bigint };
-  /** Whole units refunded in this era. */
-  readonly refunded: bigint;
+  readonly unit: bigint;
+  /** The time since which all charges are known. Receipts of another era are worth nothing. */
+  readonly era: object;
+  /** Units charged in this era; what is owed now without those of later charges was owed all the time since. */
+  readonly charged: bigint;
 }
 
-type BucketReceipt = Pick<Bucket, 'owed' | 'last' | 'era' | 'refunded'>;
+type BucketReceipt = Pick<Bucket, 'era' | 'charged'>;
+
+const NO_ERA = {};
+/** Charges are counted this far. */
+const MOST_CHARGED = 2n ** 52n;
 
 export class BucketTerms implements Terms<Bucket, BucketReceipt> {
   readonly overdraws = true;
@@ -76,7 +79,7 @@ export class BucketTerms implements Terms<Bucket, BucketReceipt> {
       if (2n * full + drain > LARGEST || full > most) continue;
       this.rate = { tick, drain, unit };
       this.tick = tick;
-      this.fresh = { owed: NOTHING, last: 0n, rate: this.rate, era: { began: -1n }, refunded: 0n };
+      this.fresh = { owed: NOTHING, last: 0n, unit, era: NO_ERA, charged: 0n };
       this.most = { num: most, den: unit };
       this.perTick = { num: BigInt(rate) * tick, den: perUs };
       return;
@@ -90,22 +93,20 @@ export class BucketTerms implements Terms<Bucket, BucketReceipt> {
   }
 
   seen(bucket: Bucket, now: bigint): Seen<Bucket> {
-    let { owed, last, era, refunded } = bucket;
+    let { owed, last, era, charged } = bucket;
+    const { unit } = this.rate;
     const healed = now < last;
     if (healed) last = now;
-    const { tick, drain, unit } = bucket.rate;
-    if (unit !== this.rate.unit) {
+    if (bucket.unit !== unit) {
       owed = { num: wholeUnits(owed) * this.perTick.den, den: this.perTick.den };
     }
     const saturated = isLess(this.most, owed);
     if (saturated) owed = this.most;
-    // How much came off since an earlier charge can no longer be told from the time that passed.
-    const changed = unit !== this.rate.unit || drain !== this.rate.drain || tick !== this.tick;
-    if (healed || changed || saturated) [era, refunded] = [{ began: now }, 0n];
+    if (bucket.unit !== unit || saturated) [era, charged] = [{}, 0n];
     const ticks = now / this.tick - divideUp(last, this.tick);
     if (ticks > 0n) owed = minus(owed, this.drainedIn(ticks));
     if (ticks > 0n || owed.num === 0n) last = now - (now % this.tick);
-    return { state: { owed, last, rate: this.rate, era, refunded }, healed };
+    return { state: { owed, last, unit, era, charged }, healed };
   }
 
   whole({ owed }: Bucket): boolean {
@@ -119,36 +120,35 @@ export class BucketTerms implements Terms<Bucket, BucketReceipt> {
   charge(
     bucket: Bucket,
     cost: bigint,
-    now: bigint,
+    _now: bigint,
   ): { readonly state: Bucket; readonly receipt: BucketReceipt } {
     const owed = plus(bucket.owed, cost);
-    const anew = { era: { began: now }, refunded: 0n };
+    const anew = this.whole(bucket) || bucket.charged > MOST_CHARGED;
+    const before = anew ? { ...bucket, era: {}, charged: 0n } : bucket;
+    const charged = before.charged + cost;
     if (isLess(this.most, owed)) {
       // Units beyond the most were never owed, so nobody can be given them back.
-      const receipt = { ...bucket, era: { began: now } };
-      return { state: { ...bucket, ...anew, owed: this.most }, receipt };
+      const state = { ...bucket, era: {}, charged: 0n, owed: this.most };
+      return { state, receipt: { era: {}, charged } };
     }
-    const wasWhole = this.whole(bucket) && bucket.era.began !== now;
-    const state = { ...bucket, ...(wasWhole ? anew : {}), owed };
-    return { state, receipt: state };
+    return { state: { ...before, owed, charged }, receipt: { era: before.era, charged } };
   }
 
   refund(bucket: Bucket, units: bigint): Bucket {
     return this.take(bucket, { num: units, den: 1n });
   }
 
-  giveBack(bucket: Bucket, units: bigint, receipt: BucketReceipt): Bucket {
-    if (receipt.era !== bucket.era) return bucket;
-    const since = less(divideUp(bucket.last, this.tick), divideUp(receipt.last, this.tick));
-    const drained = minus(receipt.owed, this.drainedIn(since));
-    if (this.queues) {
-      const last = !isLess(drained, bucket.owed) && !isLess(bucket.owed, drained);
-      return last && receipt.refunded === bucket.refunded
-        ? { ...bucket, owed: minus(bucket.owed, { num: units, den: 1n }) }
-        : bucket;
+  giveBack(bucket: Bucket, units: bigint, receipt: BucketReceipt): Bucket | undefined {
+    if (receipt.era !== bucket.era) return undefined;
+    const later = bucket.charged - receipt.charged;
+    if (!this.queues) {
+      const least = minus(bucket.owed, { num: later, den: 1n });
+      if (least.num === 0n) return undefined;
+      return this.take(bucket, lesser({ num: units, den: 1n }, least));
     }
-    const least = minus(drained, { num: bucket.refunded - receipt.refunded, den: 1n });
-    return this.take(bucket, lesser({ num: units, den: 1n }, least));
+    if (later !== 0n || this.whole(bucket)) return undefined;
+    const charged = bucket.charged - units;
+    return { ...bucket, charged, owed: minus(bucket.owed, { num: units, den: 1n }) };
   }
 
   private drainedIn(ticks: bigint): Fraction {
@@ -157,10 +157,6 @@ export class BucketTerms implements Terms<Bucket, BucketReceipt> {
 
   private take(bucket: Bucket, units: Fraction): Bucket {
     const taken = lesser(units, bucket.owed);
-    return {
-      ...bucket,
-      owed: minus(bucket.owed, taken),
-      refunded: bucket.refunded + wholeUnits(taken),
-    };
+    return { ...bucket, owed: minus(bucket.owed, taken) };
   }
 }

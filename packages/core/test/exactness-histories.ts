@@ -78,6 +78,7 @@ export class History {
     const whole = this.pairs.some((pair) => this.oracle.isWhole(this.ask(op, pair), op.at));
     if (!whole) throw new Error('the store forgot a key that was not whole');
     this.oracle.forget(KEY);
+    this.director.forget();
   }
 
   private ask({ which, units }: Op, pair = this.pairs[which] as Pair): Ask {

@@ -174,6 +174,9 @@ class LayeredHistory {
       if (!this.oracle.isWhole(ask, this.now)) continue;
       this.store.reset([{ name, key }]);
       this.oracle.forget(name);
+      // Nor are its charges settled: one at the very same instant later on could be taken for them.
+      const charges = this.booked.flatMap((booked) => booked.charges);
+      for (const charge of charges) if (charge.name === name) charge.receipt = undefined;
     }
   }
 }

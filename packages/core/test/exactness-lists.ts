@@ -1,13 +1,18 @@
 import type { ConcurrencyPolicy } from '../src/policy.ts';
 import { less, microseconds, min, type Seen, type Terms } from './exactness-terms.ts';
 
-/** One instant per unit, oldest first. */
-type Log = readonly bigint[];
+/** One instant per unit, oldest first, and the longest window that any of them was counted under. */
+interface Log {
+  readonly stamps: readonly bigint[];
+  readonly window: bigint;
+}
+
+const EMPTY: Log = { stamps: [], window: 0n };
 
 export class SlidingLogTerms implements Terms<Log, bigint> {
   readonly overdraws = false;
   readonly queues = false;
-  readonly fresh: Log = [];
+  readonly fresh: Log = EMPTY;
   readonly limit: bigint;
   private readonly window: bigint;
 
@@ -17,32 +22,43 @@ export class SlidingLogTerms implements Terms<Log, bigint> {
   }
 
   seen(log: Log, now: bigint): Seen<Log> {
-    const [oldest, newest] = [log[0] ?? now, log.at(-1) ?? now];
-    if (oldest > now - this.window && newest <= now) return { state: log, healed: false };
-    const live = log.filter((stamp) => stamp > now - this.window);
-    return { state: live.map((stamp) => min(stamp, now)), healed: newest > now };
+    const window = log.window > this.window ? log.window : this.window;
+    const [oldest, newest] = [log.stamps[0] ?? now, log.stamps.at(-1) ?? now];
+    if (oldest > now - window && newest <= now) return { state: log, healed: false };
+    const live = log.stamps.filter((stamp) => stamp > now - window);
+    const stamps = live.map((stamp) => min(stamp, now));
+    return { state: stamps.length === 0 ? EMPTY : { ...log, stamps }, healed: newest > now };
   }
 
-  whole(log: Log): boolean {
-    return log.length === 0;
+  whole({ stamps }: Log): boolean {
+    return stamps.length === 0;
   }
 
-  admits(log: Log, cost: bigint): boolean {
-    return this.limit > 0n && BigInt(log.length) + cost <= this.limit;
+  admits({ stamps }: Log, cost: bigint): boolean {
+    return this.limit > 0n && BigInt(stamps.length) + cost <= this.limit;
   }
 
   charge(log: Log, cost: bigint, now: bigint): { readonly state: Log; readonly receipt: bigint } {
-    const stamps = Array.from({ length: Number(cost) }, () => now);
-    return { state: [...log, ...stamps], receipt: now };
+    const units = Array.from({ length: Number(cost) }, () => now);
+    const window = log.window > this.window ? log.window : this.window;
+    return { state: { stamps: [...log.stamps, ...units], window }, receipt: now };
   }
 
   refund(log: Log, units: bigint): Log {
-    return log.slice(0, Number(less(BigInt(log.length), units)));
+    return this.kept(log, log.stamps.slice(0, Number(less(BigInt(log.stamps.length), units))));
   }
 
-  giveBack(log: Log, units: bigint, own: bigint): Log {
+  giveBack(log: Log, units: bigint, own: bigint): Log | undefined {
+    if (!log.stamps.includes(own)) return undefined;
     let left = units;
-    return log.filter((stamp) => stamp !== own || left-- <= 0n);
+    return this.kept(
+      log,
+      log.stamps.filter((stamp) => stamp !== own || left-- <= 0n),
+    );
+  }
+
+  private kept(log: Log, stamps: readonly bigint[]): Log {
+    return stamps.length === 0 ? EMPTY : { ...log, stamps };
   }
 }
 
@@ -96,14 +112,14 @@ export class ConcurrencyTerms implements Terms<readonly Slot[], object> {
     return slots;
   }
 
-  giveBack(slots: readonly Slot[], _units: bigint, receipt: object): readonly Slot[] {
-    return slots.filter(({ holder }) => holder !== receipt);
+  giveBack(slots: readonly Slot[], _units: bigint, receipt: object): readonly Slot[] | undefined {
+    const others = slots.filter(({ holder }) => holder !== receipt);
+    return others.length === slots.length ? undefined : others;
   }
 
   /** The slots with another timeout for this one's, or undefined when it is no longer held. */
   renew(slots: readonly Slot[], receipt: object, now: bigint): readonly Slot[] | undefined {
-    return slots.some(({ holder }) => holder === receipt)
-      ? [...this.giveBack(slots, 1n, receipt), { holder: receipt, expiry: now + this.timeout }]
-      : undefined;
+    const others = this.giveBack(slots, 1n, receipt);
+    return others && [...others, { holder: receipt, expiry: now + this.timeout }];
   }
 }

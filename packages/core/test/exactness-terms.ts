@@ -10,14 +10,20 @@ export interface Terms<S = unknown, R = unknown> {
   /** Whether an admitted request is held until what was owed before it is gone. */
   readonly queues: boolean;
   readonly fresh: S;
-  /** What is remembered, as it stands at `now`. */
-  seen(state: S, now: bigint): Seen<S>;
+  /** What is remembered, as it stands at `now`. `offset` is how far the key's windows are ahead of the epoch's. */
+  seen(state: S, now: bigint, offset: bigint): Seen<S>;
   /** Whether nothing is owed. The methods from here on take what was `seen` at the same `now`. */
   whole(state: S): boolean;
   admits(state: S, cost: bigint, now: bigint): boolean;
-  charge(state: S, cost: bigint, now: bigint): { readonly state: S; readonly receipt: R };
+  charge(
+    state: S,
+    cost: bigint,
+    now: bigint,
+    offset: bigint,
+  ): { readonly state: S; readonly receipt: R };
   refund(state: S, units: bigint, now: bigint): S;
-  giveBack(state: S, units: bigint, receipt: R, now: bigint): S;
+  /** Undefined where nothing of the charge is owed any more. */
+  giveBack(state: S, units: bigint, receipt: R, now: bigint): S | undefined;
 }
 
 export interface Seen<S> {

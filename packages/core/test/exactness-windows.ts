@@ -27,12 +27,12 @@ export class FixedWindowTerms implements Terms<Counted, bigint> {
     this.window = microseconds(window);
   }
 
-  seen(counted: Counted, now: bigint): Seen<Counted> {
+  seen(counted: Counted, now: bigint, offset: bigint): Seen<Counted> {
     if (counted === undefined || now >= counted.end || counted.count === 0n) {
       return { state: undefined, healed: false };
     }
     return now < counted.start
-      ? { state: { ...this.around(now), count: counted.count }, healed: true }
+      ? { state: { ...this.around(now, offset), count: counted.count }, healed: true }
       : { state: counted, healed: false };
   }
 
@@ -48,8 +48,9 @@ export class FixedWindowTerms implements Terms<Counted, bigint> {
     counted: Counted,
     cost: bigint,
     now: bigint,
+    offset: bigint,
   ): { readonly state: Counted; readonly receipt: bigint } {
-    const own = this.around(now);
+    const own = this.around(now, offset);
     const kept = counted !== undefined && counted.end >= own.end ? counted : own;
     const state = { ...kept, count: min((counted?.count ?? 0n) + cost, MOST_UNITS) };
     return { state, receipt: state.start };
@@ -60,11 +61,12 @@ export class FixedWindowTerms implements Terms<Counted, bigint> {
   }
 
   giveBack(counted: Counted, units: bigint, start: bigint): Counted {
-    return counted?.start === start ? this.refund(counted, units) : counted;
+    if (counted === undefined || this.whole(counted)) return undefined;
+    return counted.start === start ? this.refund(counted, units) : undefined;
   }
 
-  private around(now: bigint): { readonly start: bigint; readonly end: bigint } {
-    const start = (now / this.window) * this.window;
+  private around(now: bigint, offset: bigint): { readonly start: bigint; readonly end: bigint } {
+    const start = ((now + offset) / this.window) * this.window - offset;
     return { start, end: start + this.window };
   }
 }
@@ -139,11 +141,13 @@ export class SlidingWindowTerms implements Terms<Sliding, [start: bigint, window
   }
 
   giveBack(sliding: Sliding, units: bigint, [start, window]: [bigint, bigint]): Sliding {
-    if (sliding === undefined || sliding.window !== window) return sliding;
-    if (sliding.start === start) return { ...sliding, count: less(sliding.count, units) };
-    return sliding.start === start + window
+    if (sliding === undefined || sliding.window !== window) return undefined;
+    if (sliding.start === start && sliding.count > 0n) {
+      return { ...sliding, count: less(sliding.count, units) };
+    }
+    return sliding.start === start + window && sliding.previous > 0n
       ? { ...sliding, previous: less(sliding.previous, units) }
-      : sliding;
+      : undefined;
   }
 
   /** The window's length and what is left of it, in the finest ticks in which the estimate can be compared. */

@@ -116,6 +116,14 @@ export class Director {
     }
   }
 
+  /**
+   * The key was forgotten, and with it what the charges left behind: one at the very same instant later on could be
+   * taken for them.
+   */
+  forget(): void {
+    this.booked.length = 0;
+  }
+
   heard(op: Op, { answer, charge }: Done): void {
     if (answer !== undefined) this.announced = { at: op.at, ...guessOf(answer, 0) };
     if (charge?.receipt !== undefined) this.booked.push(op);

@@ -146,6 +146,14 @@ describe('a number', () => {
     expect(left('a b own', 5, { own: 9 })).toEqual([95, 95, 91]);
   });
 
+  it('by name counts the first call only, for whatever limit', () => {
+    const keys = { a: 'once', b: 'once' };
+    const decision = limiter.consume(keys, { cost: 5 });
+    void decision.settle({ a: 0 });
+    void decision.settle({ b: 0 });
+    expect(limiter.peek(keys).verdicts.map(({ remaining }) => remaining)).toEqual([100, 95]);
+  });
+
   it('by name throws for what was not charged, or holds a slot', () => {
     expect(() => left('a', 5, { a: 1, b: 1 })).toThrow(/no charge of "b".*there are a\./);
     expect(() => left('a jobs', 5, { jobs: 0 })).toThrow(/no charge of "jobs"/);

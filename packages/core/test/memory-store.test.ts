@@ -164,9 +164,9 @@ describe('what is kept', () => {
     const clock = new HandClock();
     const store = memoryStore({ clock: clock.read });
     const policy = slidingWindow({ limit: 5, window: '1s' });
-    const limits = ['quiet', 'busy'].map((name) => ({ name, policy }));
-    const limiter = createLimiter({ store, limits });
-    for (let i = 0; i < 300; i++) limiter.consume({ quiet: `${i}` });
+    const names = ['first', 'busy', 'last'];
+    const limiter = createLimiter({ store, limits: names.map((name) => ({ name, policy })) });
+    for (let i = 0; i < 200; i++) limiter.consume({ first: `${i}`, busy: `${i}`, last: `${i}` });
     clock.advance(60_000);
     for (let i = 0; i < 20_000; i++) limiter.consume({ busy: 'a' });
     expect(store.size).toBe(1);

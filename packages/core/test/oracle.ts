@@ -32,7 +32,7 @@ export interface Ask {
   readonly terms: Terms;
   readonly cost: number;
   readonly shadow: boolean;
-  /** How far the key's own clock runs ahead, in microseconds. */
+  /** How far the key's windows are ahead of the epoch's, in microseconds. */
   readonly offset: number;
 }
 
@@ -104,7 +104,7 @@ export class Oracle {
 
   /** Whether the key owes nothing at `now`. */
   isWhole({ key, terms, offset }: Ask, now: number): boolean {
-    return terms.whole(terms.seen(this.remembered(key, terms), BigInt(now + offset)).state);
+    return terms.whole(terms.seen(this.remembered(key, terms), BigInt(now), BigInt(offset)).state);
   }
 
   /**
@@ -118,8 +118,9 @@ export class Oracle {
     guesses: readonly Guess[] = [],
   ): Told {
     const looks = asks.map((ask) => {
-      const at = BigInt(now + ask.offset);
-      const { state, healed } = ask.terms.seen(this.remembered(ask.key, ask.terms), at);
+      const at = BigInt(now);
+      const offset = BigInt(ask.offset);
+      const { state, healed } = ask.terms.seen(this.remembered(ask.key, ask.terms), at, offset);
       const unasked = mode === 'charge' && ask.terms.overdraws;
       return { at, state, healed, allowed: unasked || this.admits(ask, state, at) };
     });
@@ -136,7 +137,7 @@ export class Oracle {
       const retryAfter = allowed ? 0 : this.until(ask, cost, state, at, guess.retryAfter);
       let after = state;
       if (admitted && allowed && mode !== 'peek' && cost > 0) {
-        const charged = terms.charge(state, BigInt(cost), at);
+        const charged = terms.charge(state, BigInt(cost), at, BigInt(ask.offset));
         after = charged.state;
         receipts[index] = charged.receipt;
       }
@@ -149,29 +150,30 @@ export class Oracle {
   /** Takes (below 0) or adds units of one charge. */
   correct({ key, terms, offset }: Ask, receipt: unknown, units: number, now: number): void {
     if (units < 0 && !this.states.has(key)) return;
-    const at = BigInt(now + offset);
-    const { state } = terms.seen(this.remembered(key, terms), at);
+    const at = BigInt(now);
+    const { state, healed } = terms.seen(this.remembered(key, terms), at, BigInt(offset));
     if (units < 0) {
-      this.states.set(key, terms.giveBack(state, BigInt(-units), receipt, at));
+      const given = terms.giveBack(state, BigInt(-units), receipt, at);
+      if (given !== undefined || healed) this.states.set(key, given ?? state);
       return;
     }
     // Where there is no debt, what fits is taken.
     const fits = terms.overdraws ? units : this.remaining(terms, state, at, 0);
     const extra = BigInt(Math.min(units, fits));
-    if (extra > 0n) this.states.set(key, terms.charge(state, extra, at).state);
+    if (extra > 0n) this.states.set(key, terms.charge(state, extra, at, BigInt(offset)).state);
   }
 
   refund({ key, terms, cost, offset }: Ask, now: number): void {
     if (!this.states.has(key)) return;
-    const at = BigInt(now + offset);
-    const { state } = terms.seen(this.remembered(key, terms), at);
+    const at = BigInt(now);
+    const { state } = terms.seen(this.remembered(key, terms), at, BigInt(offset));
     this.states.set(key, terms.refund(state, BigInt(cost), at));
   }
 
   /** Whether the slot is still held. */
-  renew({ key, terms, offset }: Ask, receipt: unknown, now: number): boolean {
+  renew({ key, terms }: Ask, receipt: unknown, now: number): boolean {
     if (!(terms instanceof ConcurrencyTerms)) throw new TypeError('only slots are renewed');
-    const at = BigInt(now + offset);
+    const at = BigInt(now);
     const { state } = terms.seen(this.slots(key), at);
     const renewed = terms.renew(state, receipt as object, at);
     if (renewed !== undefined) this.states.set(key, renewed);
@@ -210,19 +212,27 @@ export class Oracle {
     return Number(least(0n, whole(guess), refused));
   }
 
-  private untilWhole({ terms }: Ask, state: unknown, at: bigint, guess: number): number {
+  private untilWhole({ terms, offset }: Ask, state: unknown, at: bigint, guess: number): number {
     if (terms.whole(state)) return 0;
     return Number(
-      least(at, at + whole(guess), (then) => terms.whole(terms.seen(state, then).state)) - at,
+      least(at, at + whole(guess), (then) =>
+        terms.whole(terms.seen(state, then, BigInt(offset)).state),
+      ) - at,
     );
   }
 
   /** How long until `cost` is admitted: never, if a key of which nothing is remembered refuses it. */
-  private until({ terms }: Ask, units: number, state: unknown, at: bigint, guess: number): number {
+  private until(
+    { terms, offset }: Ask,
+    units: number,
+    state: unknown,
+    at: bigint,
+    guess: number,
+  ): number {
     const cost = BigInt(units);
     if (!terms.admits(terms.fresh, cost, at)) return Infinity;
     const wait = least(at, at + whole(guess), (then) =>
-      terms.admits(terms.seen(state, then).state, cost, then),
+      terms.admits(terms.seen(state, then, BigInt(offset)).state, cost, then),
     );
     return Number(wait - at);
   }

@@ -54,7 +54,7 @@ export class OwnProcess {
     const [code] = (await once(child, 'close')) as [number | null];
     const afterMs = performance.now() - printedAt;
     const lines = stdout.trim().split('\n');
-    console.log(stdout); return { code, stderr, afterMs, result: JSON.parse(lines.at(-1) || '{}') as Outcome['result'] };
+    return { code, stderr, afterMs, result: JSON.parse(lines.at(-1) || '{}') as Outcome['result'] };
   }
 
   async clear(): Promise<void> {

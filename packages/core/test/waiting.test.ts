@@ -27,6 +27,7 @@ function limiterOf(policies: Record<string, Policy>): Limiter<MemoryStore> {
 }
 
 const oneASecond = tokenBucket({ capacity: 1, rate: 1, per: '1s' });
+const fiveAtOnce = tokenBucket({ capacity: 5, rate: 1, per: '1s' });
 const oneAnHour = fixedWindow({ limit: 1, window: '1h' });
 
 describe('a wait', () => {
@@ -104,7 +105,7 @@ describe('a line', () => {
   });
 
   it('is not overtaken by one who asks for less', async () => {
-    const limiter = limiterOf({ ip: tokenBucket({ capacity: 5, rate: 1, per: '1s' }) });
+    const limiter = limiterOf({ ip: fiveAtOnce });
     limiter.consume({ ip: 'a' }, { cost: 5 });
     const diary = new Diary();
     diary.watch('dear', limiter.wait({ ip: 'a' }, { cost: 5 }));
@@ -139,6 +140,17 @@ describe('a line', () => {
     expect(diary.notes).toEqual([]);
     await pass(4_000);
     expect(diary.notes.map((note) => note.split('@')[0])).toEqual(['ip', 'both', 'tenant']);
+  });
+
+  it('is not overtaken by one who comes first in another', async () => {
+    const limiter = limiterOf({ ip: oneASecond, tenant: fiveAtOnce });
+    limiter.consume({ ip: 'a', tenant: 't' }, { cost: { tenant: 4 } });
+    const diary = new Diary();
+    diary.watch('ip', limiter.wait({ ip: 'a' }));
+    diary.watch('dear', limiter.wait({ tenant: 't' }, { cost: 5 }));
+    diary.watch('both', limiter.wait({ ip: 'a', tenant: 't' }));
+    await pass(6_000);
+    expect(diary.notes.map((note) => note.split('@')[0])).toEqual(['ip', 'dear', 'both']);
   });
 
   it('closes up when one leaves it', async () => {

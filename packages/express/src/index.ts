@@ -76,7 +76,12 @@ export function rateLimit(options: ExpressOptions): ExpressGate {
         if (outcome === 'gone') return;
         if (outcome !== undefined) request.rateLimit = outcome;
         if (outcome === undefined || outcome.allowed) return next();
-        if (refusals === 'next') return next(new TollgateRefusal(outcome));
+        if (refusals === 'next') {
+          const refusal = new TollgateRefusal(outcome);
+          // A handler that says nothing of the status must not answer 200.
+          if (!response.headersSent) response.statusCode = refusal.status;
+          return next(refusal);
+        }
         const refusal = gate.refusal(exchange, outcome);
         if (refusal instanceof Promise) return refusal.then((late) => send(response, late));
         send(response, refusal);
@@ -99,7 +104,11 @@ export function rateLimit(options: ExpressOptions): ExpressGate {
 }
 
 function send(response: Response, { status, type, text }: Refusal): void {
-  if (response.headersSent) return;
+  if (response.headersSent) {
+    // Begun by somebody before the gate, and those behind it, who might end it, are not reached.
+    if (!response.writableEnded) response.destroy();
+    return;
+  }
   response.statusCode = status;
   response.setHeader('Content-Type', type);
   response.setHeader('Content-Length', Buffer.byteLength(text));

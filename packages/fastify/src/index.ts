@@ -55,6 +55,8 @@ const ADAPTER: Adapter<FastifyRequest> = {
 
 /** Fastify answers an error that it has no handler for itself; then the problem is sent instead. */
 const FASTIFY_HANDLER = 'defaultErrorHandler';
+/** Marks the config of a route that has an error handler of its own, which a request does not show. */
+const OWN_HANDLER = Symbol('tollgate.errorHandler');
 
 // Async, since Fastify does not catch what a plugin with a callback throws.
 const plugin: FastifyPluginAsync<FastifyOptions> = async (app, options) => {
@@ -100,6 +102,9 @@ const plugin: FastifyPluginAsync<FastifyOptions> = async (app, options) => {
 
   app.addHook('onRoute', function onRoute(route) {
     laneOf(route.config?.rateLimit, this.tollgate === gate, `${route.url} config.rateLimit`);
+    if (route.errorHandler !== undefined) {
+      route.config = Object.assign({}, route.config, { [OWN_HANDLER]: true });
+    }
   });
   if (!Object.hasOwn(app, 'tollgate')) app.decorate('tollgate', gate);
   if (!app.hasRequestDecorator('rateLimit')) app.decorateRequest('rateLimit', undefined);
@@ -125,8 +130,12 @@ function finish(
   const { request } = exchange;
   if (outcome !== undefined) request.rateLimit = outcome;
   if (outcome === undefined || outcome.allowed) return next();
-  if (request.server.errorHandler.name !== FASTIFY_HANDLER) {
-    return next(new TollgateRefusal(outcome));
+  const { config } = request.routeOptions;
+  if (request.server.errorHandler.name !== FASTIFY_HANDLER || OWN_HANDLER in config) {
+    const refusal = new TollgateRefusal(outcome);
+    // A handler that says nothing of the status must not answer 200.
+    reply.code(refusal.statusCode);
+    return next(refusal);
   }
   const refusal = gate.refusal(exchange, outcome);
   if (refusal instanceof Promise) return refusal.then((late) => send(reply, late));

@@ -68,7 +68,7 @@ export class FixedWindowRule implements Rule {
 
   add(state: WindowState, cost: number, now: number, _slot: number, offset: number): Receipt {
     const start = this.start(now, offset);
-    if (start !== state[0] && start + this.window > state[1]) {
+    if (start + this.window > state[1]) {
       state[0] = start;
       state[1] = start + this.window;
     }
@@ -82,7 +82,7 @@ export class FixedWindowRule implements Rule {
 
   /** Only while the window of the charge lasts. */
   giveBack(state: WindowState, units: number, now: number, receipt: Receipt): boolean {
-    if (receipt[0] !== state[0]) return false;
+    if (receipt[0] !== state[0] || state[2] === 0) return false;
     this.refund(state, units, now);
     return true;
   }
@@ -135,7 +135,7 @@ export const fixedWindowTwin: Twin = {
 
     function rule.add(self, state, cost, now, slot, offset)
       local start = self:start(now, offset)
-      if start ~= state[1] and start + self.window > state[2] then
+      if start + self.window > state[2] then
         state[1] = start
         state[2] = start + self.window
       end
@@ -148,7 +148,7 @@ export const fixedWindowTwin: Twin = {
     end
 
     function rule.giveBack(self, state, units, now, receipt)
-      if receipt[1] ~= state[1] then return false end
+      if receipt[1] ~= state[1] or state[3] == 0 then return false end
       self:refund(state, units, now)
       return true
     end

@@ -15,11 +15,12 @@ export class LeakyBucketRule extends TokenBucketRule<LeakyBucketPolicy> {
 
   /** A place is given back only from the end of the line: those behind it were told when to leave. */
   override giveBack(state: BucketState, units: number, _now: number, receipt: Receipt): boolean {
-    const left = this.left(state, receipt);
-    const nothingBehind = left > 0 && state[0] === left;
-    // Not counted as gone, so that the place before this one can be given back next.
-    if (nothingBehind) state[0] = Math.max(0, state[0] - units * this.unit);
-    return nothingBehind;
+    const isLast = this.knows(state, receipt) && state[4] === receipt[4];
+    if (!isLast || state[0] === 0) return false;
+    state[0] = Math.max(0, state[0] - units * this.unit);
+    // So that the place before this one is the last in line.
+    state[4] -= units;
+    return true;
   }
 }
 
@@ -33,10 +34,11 @@ export const leakyBucketTwin: Twin = {
     end
 
     function rule.giveBack(self, state, units, now, receipt)
-      local left = self:left(state, receipt)
-      local nothingBehind = left > 0 and state[1] == left
-      if nothingBehind then state[1] = max(0, state[1] - units * self.unit) end
-      return nothingBehind
+      local isLast = self:knows(state, receipt) and state[5] == receipt[5]
+      if not isLast or state[1] == 0 then return false end
+      state[1] = max(0, state[1] - units * self.unit)
+      state[5] = state[5] - units
+      return true
     end
   `,
 };

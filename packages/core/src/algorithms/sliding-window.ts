@@ -117,8 +117,9 @@ export class SlidingWindowRule implements Rule {
   /** Only from the window of the charge, as the current or as the previous one. */
   giveBack(state: SlidingState, units: number, _now: number, receipt: Receipt): boolean {
     const [start, window] = receipt as [number, number];
-    const current = window === state[1] && start === state[0];
-    const previous = window === state[1] && start + window === state[0];
+    if (window !== state[1]) return false;
+    const current = start === state[0] && state[2] > 0;
+    const previous = start + window === state[0] && state[3] > 0;
     if (current) state[2] = Math.max(0, state[2] - units);
     if (previous) state[3] = Math.max(0, state[3] - units);
     return current || previous;
@@ -214,8 +215,9 @@ export const slidingWindowTwin: Twin = {
 
     function rule.giveBack(self, state, units, now, receipt)
       local start, window = unpack(receipt)
-      local current = window == state[2] and start == state[1]
-      local previous = window == state[2] and start + window == state[1]
+      if window ~= state[2] then return false end
+      local current = start == state[1] and state[3] > 0
+      local previous = start + window == state[1] and state[4] > 0
       if current then state[3] = max(0, state[3] - units) end
       if previous then state[4] = max(0, state[4] - units) end
       return current or previous

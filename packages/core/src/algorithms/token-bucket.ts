@@ -1,4 +1,4 @@
-import type { Receipt, Rule, Twin } from '../algorithm.ts';
+import { MOST_UNITS, type Receipt, type Rule, type Twin } from '../algorithm.ts';
 import type { LeakyBucketPolicy, TokenBucketPolicy } from '../policy.ts';
 import { type DrainRate, drainRate } from '../tick.ts';
 
@@ -7,10 +7,16 @@ import { type DrainRate, drainRate } from '../tick.ts';
  * - debt: what is owed, in 1/unit of a unit
  * - unit: the denominator that debt is counted in
  * - last: the instant the debt was brought to, in µs
- * - since: names the time since which all that came off the debt is known; no two are named alike
- * - gone: what came off since then, with time or by refunds, in 1/unit
+ * - since: names the time since which all charges are known; no two are named alike
+ * - charged: units charged since then
  */
-export type BucketState = [debt: number, unit: number, last: number, since: number, gone: number];
+export type BucketState = [
+  debt: number,
+  unit: number,
+  last: number,
+  since: number,
+  charged: number,
+];
 
 /**
  * Token bucket, and GCRA in other words: the state is the debt, which drains at the exact rational rate
@@ -63,12 +69,7 @@ export class TokenBucketRule<
     if (state[1] !== this.unit || state[0] > this.mostDebt) this.adopt(state, now);
     const from = Math.ceil(state[2] / this.tick);
     const to = Math.floor(now / this.tick);
-    if (to > from) {
-      const drained = Math.min(state[0], (to - from) * this.drain);
-      state[0] -= drained;
-      state[4] += drained;
-      if (state[4] > MOST_GONE) forgetReceipts(state, now);
-    }
+    if (to > from) state[0] = Math.max(0, state[0] - (to - from) * this.drain);
     if (to > from || state[0] === 0) state[2] = to * this.tick;
     return healed;
   }
@@ -92,7 +93,8 @@ export class TokenBucketRule<
   }
 
   add(state: BucketState, cost: number, now: number): Receipt {
-    if (state[0] === 0) forgetReceipts(state, now);
+    if (state[0] === 0 || state[4] > MOST_UNITS) forgetReceipts(state, now);
+    state[4] += cost;
     const debt = state[0] + cost * this.unit;
     state[0] = Math.min(debt, this.mostDebt);
     const receipt = [state[0], state[1], state[2], state[3], state[4]];
@@ -107,20 +109,20 @@ export class TokenBucketRule<
 
   /**
    * Takes back no more than the least debt since the charge: units that time had given back already must not be
-   * given back twice. The debt then was at least what the charge left, less all that has come off since; nothing is
-   * known, and nothing given back, once the key was whole in between.
+   * given back twice. The debt was never less than it is now without what was charged since; nothing is known, and
+   * nothing given back, once the key was whole in between.
    */
   giveBack(state: BucketState, units: number, _now: number, receipt: Receipt): boolean {
-    const leastDebt = this.left(state, receipt);
+    if (!this.knows(state, receipt)) return false;
+    const leastDebt = state[0] - (state[4] - (receipt[4] as number)) * this.unit;
     if (leastDebt <= 0) return false;
     this.take(state, Math.min(units * this.unit, leastDebt));
     return true;
   }
 
-  /** What a charge left owed, less all that came off since; 0 when that is no longer known. */
-  protected left(state: BucketState, receipt: Receipt): number {
-    const [debt, unit, , since, gone] = receipt as BucketState;
-    return unit === state[1] && since === state[3] ? debt - (state[4] - gone) : 0;
+  /** Whether all charges since one are known. */
+  protected knows(state: BucketState, receipt: Receipt): boolean {
+    return receipt[1] === state[1] && receipt[3] === state[3];
   }
 
   /** How long until `debt` has drained, in µs from `now`. */
@@ -133,9 +135,7 @@ export class TokenBucketRule<
   }
 
   private take(state: BucketState, debt: number): void {
-    const taken = Math.min(debt, state[0]);
-    state[0] -= taken;
-    state[4] += taken;
+    state[0] -= Math.min(debt, state[0]);
   }
 
   /** Counts a debt that another rate charged: the units stay owed, a broken one as a whole. */
@@ -148,10 +148,7 @@ export class TokenBucketRule<
   }
 }
 
-/** Beyond this, what came off is no longer counted exactly. */
-const MOST_GONE = 2 ** 52;
-
-/** Makes receipts of earlier charges worth nothing, where what came off since is no longer known. */
+/** Makes receipts of earlier charges worth nothing, where it is no longer known what was charged since. */
 function forgetReceipts(state: BucketState, now: number): void {
   state[3] = Math.max(now, state[3] + 1);
   state[4] = 0;
@@ -172,12 +169,7 @@ export const tokenBucketTwin: Twin = {
       if state[2] ~= self.unit or state[1] > self.mostDebt then self:adopt(state, now) end
       local from = ceil(state[3] / self.tick)
       local to = floor(now / self.tick)
-      if to > from then
-        local drained = min(state[1], (to - from) * self.drain)
-        state[1] = state[1] - drained
-        state[5] = state[5] + drained
-        if state[5] > MOST_UNITS then forgetReceipts(state, now) end
-      end
+      if to > from then state[1] = max(0, state[1] - (to - from) * self.drain) end
       if to > from or state[1] == 0 then state[3] = to * self.tick end
       return healed
     end
@@ -201,7 +193,8 @@ export const tokenBucketTwin: Twin = {
     end
 
     function rule.add(self, state, cost, now)
-      if state[1] == 0 then forgetReceipts(state, now) end
+      if state[1] == 0 or state[5] > MOST_UNITS then forgetReceipts(state, now) end
+      state[5] = state[5] + cost
       local debt = state[1] + cost * self.unit
       state[1] = min(debt, self.mostDebt)
       local receipt = { state[1], state[2], state[3], state[4], state[5] }
@@ -214,15 +207,15 @@ export const tokenBucketTwin: Twin = {
     end
 
     function rule.giveBack(self, state, units, now, receipt)
-      local leastDebt = self:left(state, receipt)
+      if not self:knows(state, receipt) then return false end
+      local leastDebt = state[1] - (state[5] - receipt[5]) * self.unit
       if leastDebt <= 0 then return false end
       self:take(state, min(units * self.unit, leastDebt))
       return true
     end
 
-    function rule.left(self, state, receipt)
-      local debt, unit, _, since, gone = unpack(receipt)
-      return unit == state[2] and since == state[4] and debt - (state[5] - gone) or 0
+    function rule.knows(self, state, receipt)
+      return receipt[2] == state[2] and receipt[4] == state[4]
     end
 
     function rule.untilDrained(self, state, debt, now)
@@ -234,9 +227,7 @@ export const tokenBucketTwin: Twin = {
     end
 
     function rule.take(self, state, debt)
-      local taken = min(debt, state[1])
-      state[1] = state[1] - taken
-      state[5] = state[5] + taken
+      state[1] = state[1] - min(debt, state[1])
     end
 
     function rule.adopt(self, state, now)

@@ -20,12 +20,13 @@ import {
 import { UNKNOWN_POLICY } from './header-forms.ts';
 import { type HeaderForm, parseForms, rateLimitHeaders, type SetHeader } from './headers.ts';
 import { Holds } from './hold.ts';
+import { isGone } from './leaving.ts';
 import { PROBLEM_TYPE, problemText, statusOf } from './problem.ts';
 import { RejectionLog, type Rejections } from './rejections.ts';
 import { hideFromRedirects } from './redirects.ts';
 import { addressOf, type HttpRequest } from './request.ts';
 import { Reservations } from './reservations.ts';
-import { isGone, type Provisional, Visit } from './visit.ts';
+import { type Provisional, Visit } from './visit.ts';
 
 /** The limits that a request passes on its way, by stage, and what it costs there. */
 export interface Lane<R> {

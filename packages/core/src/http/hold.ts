@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Decision, Verdict } from '../decision.ts';
+import { whenOver } from './leaving.ts';
 
 /** Admitted requests that a leaky bucket holds back until it is their time to leave: a bounded number, and not for ever. */
 export class Holds {
@@ -39,13 +40,13 @@ export class Holds {
         resolve('gone');
       };
       const serve = (): void => {
-        response.off('close', leave);
+        stay();
         this.held--;
         resolve(decision);
       };
       // A timer may fire up to a millisecond early.
       const timer = setTimeout(serve, Math.ceil(decision.delayMs) + 1);
-      response.once('close', leave);
+      const stay = whenOver(response, leave);
     });
   }
 }

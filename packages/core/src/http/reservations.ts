@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Decision } from '../decision.ts';
 import type { BookedCharge } from '../decision.ts';
+import { whenOver } from './leaving.ts';
 
 interface Line {
   /** Reservations whose outcome is not known yet. */
@@ -82,7 +83,7 @@ export class Reservations {
     return new Promise((resolve) => {
       const wake = (woken: boolean): void => {
         clearTimeout(timer);
-        response.off('close', leave);
+        stay();
         this.waiting--;
         resolve(woken);
       };
@@ -92,7 +93,7 @@ export class Reservations {
         wake(false);
       };
       const timer = setTimeout(leave, ms);
-      response.once('close', leave);
+      const stay = whenOver(response, leave);
       // One who was woken in vain stands before those who came later.
       const later = line.waiting.findIndex((other) => other.ticket > ticket);
       line.waiting.splice(later === -1 ? line.waiting.length : later, 0, waiter);

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { type BookedCharge, correct, Decision } from '../decision.ts';
 import { allDone, type MaybePromise } from '../maybe-promise.ts';
+import { whenOver } from './leaving.ts';
 
 /** One name for all copies of this module, so that an ESM and a CommonJS gate know of one another. */
 const VISIT = Symbol.for('tollgate.visit');
@@ -69,7 +70,7 @@ export class Visit {
     this.provisional.push(...provisional);
     if (this.watched) return;
     this.watched = true;
-    response.once('close', () => this.over(response));
+    whenOver(response, () => this.over(response));
   }
 
   private over(response: ServerResponse): void {
@@ -80,9 +81,4 @@ export class Visit {
     }
     for (const decision of this.decisions) void decision.release();
   }
-}
-
-/** Whether nobody waits for the answer any more. */
-export function isGone(response: ServerResponse): boolean {
-  return response.closed || response.destroyed || response.socket?.destroyed === true;
 }

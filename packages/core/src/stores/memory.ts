@@ -116,7 +116,7 @@ export class MemoryStore implements Store<false> {
       if (units < 0) {
         if (cell.slot === -1 || receipt === undefined) continue;
         const given = rule.giveBack(cell.state, -units, cell.now, receipt);
-        // What is not given back leaves no trace of having been looked at under an old policy.
+        // What is not given back leaves no trace of having been looked for, perhaps under an old policy.
         if (!given && !cell.healed) continue;
       } else {
         // A rule that refuses debt takes what still fits.
