@@ -24,7 +24,7 @@ let folder: string;
 let child: ChildProcess;
 
 beforeAll(async () => {
-  await build();
+  build();
   // Modules find packages from where they stand, and nobody commits what is in node_modules.
   folder = mkdtempSync(`${ROOT}test/node_modules/.readme-`);
   const files = modules.map(({ code }, index) => {

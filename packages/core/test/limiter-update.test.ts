@@ -107,10 +107,22 @@ describe('a policy that is replaced', () => {
   it('by another algorithm starts fresh, and the old state is there again afterwards', () => {
     const { limiter } = rig(fixedWindow({ limit: 5, window: '1d' }));
     limiter.consume({ plan }, { cost: 4 });
-    limiter.update('plan', leakyBucket({ capacity: 5, rate: 1, per: '1s' }));
-    expect(limiter.peek({ plan }).remaining).toBe(5);
+    const queue = leakyBucket({ capacity: 5, rate: 1, per: '1s' });
+    limiter.update('plan', queue);
+    expect(limiter.consume({ plan }, { cost: 2 }).remaining).toBe(3);
     limiter.update('plan', fixedWindow({ limit: 5, window: '1d' }));
     expect(limiter.peek({ plan }).remaining).toBe(1);
+    limiter.update('plan', queue);
+    expect(limiter.peek({ plan }).remaining).toBe(3);
+  });
+
+  it('by any other algorithm leaves the states of all of them apart', () => {
+    const { limiter } = rig(fixedWindow({ limit: 9, window: '1d' }));
+    const kinds = COUNTING.filter(([name]) => name !== 'gcra' && name !== 'spread window');
+    const plans = kinds.map(([, make]) => ({ plan: make(9) }));
+    plans.forEach((policies, cost) => limiter.consume({ plan }, { policies, cost }));
+    const left = plans.map((policies) => limiter.peek({ plan }, { policies }).remaining);
+    expect(left).toEqual([9, 8, 7, 6, 5]);
   });
 });
 

@@ -1,4 +1,8 @@
 import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+
+/** Those to call when a connection closes: one listener for all, since Node warns of more than a few. */
+const byConnection = new WeakMap<Socket, Set<() => void>>();
 
 /** Whether nobody waits for the answer any more. */
 export function isGone(response: ServerResponse): boolean {
@@ -12,16 +16,27 @@ export function isGone(response: ServerResponse): boolean {
  * A response that stands behind others on its connection is not told when the connection closes: Node tells the first.
  */
 export function whenOver(response: ServerResponse, call: () => void): () => void {
-  const socket = response.socket === null ? response.req.socket : undefined;
+  const behind = response.socket === null ? callsOf(response.req.socket) : undefined;
   const over = (): void => {
     off();
     call();
   };
   const off = (): void => {
     response.off('close', over);
-    socket?.off('close', over);
+    behind?.delete(over);
   };
   response.once('close', over);
-  socket?.once('close', over);
+  behind?.add(over);
   return off;
+}
+
+function callsOf(socket: Socket): Set<() => void> {
+  const known = byConnection.get(socket);
+  if (known !== undefined) return known;
+  const calls = new Set<() => void>();
+  byConnection.set(socket, calls);
+  socket.once('close', () => {
+    for (const call of calls) call();
+  });
+  return calls;
 }

@@ -28,8 +28,8 @@ export class Reply {
 interface Waiting<T> {
   readonly item: Item<T>;
   readonly madeAt: number;
-  resolve(value: T): void;
-  reject(error: unknown): void;
+  readonly resolve: (value: T) => void;
+  readonly reject: (error: unknown) => void;
 }
 
 /** Bounds of one script call, which keep it under about half a millisecond. */

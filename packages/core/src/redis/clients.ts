@@ -97,21 +97,21 @@ const SEND_ONCE = {
 } as const;
 
 function duplicateIoRedis(client: IoRedisLike): IoRedisLike {
-  return (client.duplicate as (override: object) => IoRedisLike).call(client, SEND_ONCE);
+  return client.duplicate(SEND_ONCE as never) as IoRedisLike;
 }
 
 function ioRedisCluster(client: IoRedisLike, mode: 'own' | 'shared'): Connection {
   if (mode === 'shared') return ioRedisConnection(client, mode, true);
   const { redisOptions } = client.options as { redisOptions?: object };
   const { lazyConnect, enableOfflineQueue } = SEND_ONCE;
-  const duplicate = client.duplicate as (nodes: unknown[], override: object) => IoRedisLike;
-  const own = duplicate.call(client, [], {
+  const settings = {
     lazyConnect,
     enableOfflineQueue,
     clusterRetryStrategy: reconnectAfter,
     scaleReads: 'master',
     redisOptions: { ...redisOptions, ...SEND_ONCE, retryStrategy: undefined },
-  });
+  };
+  const own = client.duplicate([] as never, settings as never) as IoRedisLike;
   return ioRedisConnection(own, mode, true);
 }
 
@@ -142,17 +142,11 @@ function nodeRedisConnection(given: NodeRedisLike, mode: 'own' | 'shared'): Conn
     disableOfflineQueue: true,
     socket: { reconnectStrategy: (attempt: number) => reconnectAfter(attempt + 1) },
   };
-  const duplicate = given.duplicate as unknown as (overrides: object) => NodeRedisLike;
-  const options = (given as { options?: { socket?: object } }).options;
-  const client =
-    mode === 'shared'
-      ? given
-      : duplicate.call(
-          given,
-          cluster
-            ? { defaults: settings }
-            : { ...settings, socket: { ...options?.socket, ...settings.socket } },
-        );
+  const { options } = given as { options?: { socket?: object } };
+  const overrides = cluster
+    ? { defaults: settings }
+    : { ...settings, socket: { ...options?.socket, ...settings.socket } };
+  const client = mode === 'shared' ? given : (given.duplicate(overrides as never) as NodeRedisLike);
   let connected = mode === 'shared';
   if (mode === 'own') {
     client.connect().then(
@@ -160,13 +154,14 @@ function nodeRedisConnection(given: NodeRedisLike, mode: 'own' | 'shared'): Conn
       () => undefined,
     );
   }
-  const send = client.sendCommand as (...args: unknown[]) => Promise<unknown>;
   return {
     cluster,
     isReady: () => (cluster ? connected && client.isOpen : client.isReady === true),
     ready: () => once(client, cluster ? 'connect' : 'ready'),
     send: (command, key) =>
-      cluster ? send.call(client, key, false, command) : send.call(client, command),
+      cluster
+        ? client.sendCommand(key as never, false as never, command as never)
+        : client.sendCommand(command as never),
     onError: (listener) => void client.on('error', listener),
     close: () => {
       if (mode === 'own' && client.isOpen) client.destroy();

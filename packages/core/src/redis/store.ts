@@ -8,7 +8,7 @@ import { Batches, type Item, type Reply } from './batch.ts';
 import { connect, type Connection, type RedisClient } from './clients.ts';
 import { NEVER, OPS, SCRIPT, SHA } from './engine.ts';
 import { type BreakerOptions, Guard } from './guard.ts';
-import { ALL_TAGS, redisKey, slotOf } from './keys.ts';
+import { ALL_TAGS, redisKey } from './keys.ts';
 
 export interface RedisStoreOptions {
   /** Default `"tollgate:"`. */
