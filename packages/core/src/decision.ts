@@ -168,20 +168,23 @@ export class Decision {
     };
   }
 
-  /** What two decisions on one request say together; of a limit that both charged, the second counts. */
+  /**
+   * What two decisions on one request say together. Of a limit that both charged, the second says how it stands, for the
+   * cost of both.
+   */
   static merge(first: Decision, second: Decision): Decision {
-    const isAgain = ({ name }: Verdict): boolean =>
-      first.#charges.some(
-        (charge) =>
-          charge.name === name &&
-          second.#charges.some(
-            (other) => other.name === name && other.ledger.store === charge.ledger.store,
-          ),
-      );
+    const later = new Map(second.verdicts.map((verdict) => [verdict.name, verdict]));
+    const verdicts = first.verdicts.map((verdict) => {
+      const { name, cost } = verdict;
+      const again = second.#shares(first, name) ? later.get(name) : undefined;
+      if (again === undefined) return verdict;
+      later.delete(name);
+      return { ...again, cost: cost + again.cost };
+    });
     return new Decision(
       {
         admitted: first.allowed && second.allowed,
-        verdicts: [...first.verdicts.filter((verdict) => !isAgain(verdict)), ...second.verdicts],
+        verdicts: [...verdicts, ...later.values()],
         at: second.#answer.at,
         delay: Math.max(first.#answer.delay, second.#answer.delay),
       },
@@ -246,6 +249,14 @@ export class Decision {
   served(): Decision {
     const { admitted, verdicts, at } = this.#answer;
     return new Decision({ admitted, verdicts, at, delay: 0 }, this.#charges);
+  }
+
+  /** Whether both decisions charged a limit of one name on one store. */
+  #shares(other: Decision, name: string): boolean {
+    const storeOf = (charges: readonly BookedCharge[]): Store | undefined =>
+      charges.find((charge) => charge.name === name)?.ledger.store;
+    const store = storeOf(this.#charges);
+    return store !== undefined && store === storeOf(other.#charges);
   }
 
   /** Which limits a settlement means, and the units it says. */

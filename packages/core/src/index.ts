@@ -2,7 +2,12 @@ export type { Receipt, Rule, State } from './algorithm.ts';
 export { ruleOf } from './algorithms/index.ts';
 export type { Decision, Reason, Source, Verdict, WhenStoreFails } from './decision.ts';
 export type { Duration } from './duration.ts';
-export { TollgateArgumentError, TollgateClosedError, TollgateConfigError } from './errors.ts';
+export {
+  TollgateArgumentError,
+  TollgateClosedError,
+  TollgateConfigError,
+  TollgateStoreError,
+} from './errors.ts';
 export {
   createLimiter,
   type Limiter,

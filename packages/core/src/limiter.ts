@@ -18,7 +18,7 @@ import {
   refuseUnknown,
 } from './limits.ts';
 import { consoleLogger, type Logger } from './logger.ts';
-import { andThen, type MaybePromise } from './maybe-promise.ts';
+import { andThen, isPromise, type MaybePromise } from './maybe-promise.ts';
 import type { PolicyInput } from './policy.ts';
 import { Tenant } from './registry.ts';
 import { HeldSlots } from './slots.ts';
@@ -263,12 +263,15 @@ export class Limiter<S extends Store = Store> {
     return decision;
   }
 
-  private notify(decision: Decision): void {
+  /** Tells `onDecision`, whose failing is not the request's. */
+  notify(decision: Decision): void {
     if (this.onDecision === undefined) return;
+    const report = (error: unknown): void => this.logger.error({ err: error }, 'onDecision failed');
     try {
-      this.onDecision(decision);
+      const told: unknown = this.onDecision(decision);
+      if (isPromise(told)) told.catch(report);
     } catch (error) {
-      this.logger.error({ err: error }, 'onDecision threw');
+      report(error);
     }
   }
 

@@ -295,11 +295,12 @@ export class Gate<R extends HttpRequest> {
     let outcome: Outcome = 'gone';
     try {
       while (!isGone(passing.response)) {
-        const decision = await this.limiter.decide(charges, 'consume', true);
+        const decision = await this.limiter.decide(charges, 'consume', false);
         const refusing = decision.verdicts.find(({ allowed, shadow }) => !allowed && !shadow);
         const mayWait = refusing !== undefined && reservations.mayChange(decision);
         if (mayWait) woken = undefined;
         if (!mayWait || !(await turn(refusing))) {
+          this.limiter.notify(decision);
           outcome = await this.conclude(passing, decision, charges);
           break;
         }
