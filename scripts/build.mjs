@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmdirSync, statSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { environment } from './environment.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const { packageManager } = JSON.parse(readFileSync(`${root}package.json`, 'utf8'));
@@ -43,7 +44,7 @@ function build(args) {
   const { status, stdout, stderr } = spawnSync(
     'npx',
     ['--yes', packageManager, 'exec', 'tsdown', ...args],
-    { cwd: root, encoding: 'utf8', shell: process.platform === 'win32' },
+    { cwd: root, encoding: 'utf8', env: environment, shell: process.platform === 'win32' },
   );
   const said = `${stdout}${stderr}`.split('\n').filter((line) => line !== '' && !isNoise(line));
   if (said.length > 0) console.log(said.join('\n'));

@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { environment } from './environment.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const { packageManager } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'));
@@ -12,13 +13,9 @@ const modified = (file) => statSync(`${root}/${file}`, { throwIfNoEntry: false }
 
 /** Runs pnpm and goes on when it is done. Signals that would end this process end pnpm first. */
 async function pnpm(...args) {
-  // A variable that npm sets for its own scripts would make pnpm warn about settings it does not know.
-  const env = Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !name.toLowerCase().startsWith('npm_config_')),
-  );
   const child = spawn('npx', ['--yes', packageManager, ...args], {
     cwd: root,
-    env,
+    env: environment,
     stdio: 'inherit',
     shell: process.platform === 'win32',
   });
