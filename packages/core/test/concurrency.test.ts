@@ -103,6 +103,7 @@ describe('the slot of one who crashed', () => {
     clock.advance(1_499.999);
     expect(limiter.consume({ jobs })).toMatchObject({ allowed: false, retryAfterMs: 0.001 });
     clock.advance(0.001);
+    expect(limiter.peek({ jobs })).toMatchObject({ remaining: 1, resetAfterMs: 0 });
     expect(limiter.consume({ jobs }).allowed).toBe(true);
     limiter.close();
   });

@@ -208,6 +208,11 @@ describe('the options of the memory store', () => {
     expect(make).toThrow(new RegExp(`^${path}: `));
   });
 
+  it('that is unknown is told which there are', () => {
+    const make = (): unknown => memoryStore({ maxkeys: 5 } as object);
+    expect(make).toThrow('maxkeys: unknown option; there are maxKeys, clock');
+  });
+
   it.each([1.5, -1, Number.NaN, '5', undefined, 5n])('a clock that says %s', (now) => {
     const clock = (() => now) as () => number;
     const limiter = createLimiter({ store: memoryStore({ clock }), limits: [limit] });

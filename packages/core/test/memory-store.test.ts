@@ -114,6 +114,16 @@ describe.each(COUNTING)('a clock that steps back, with a %s', (_, make) => {
     clock.advance(120_000);
     expect(limiter.consume({ ip }, { cost: 4 }).allowed).toBe(true);
   });
+
+  it('finds what it left, whoever peeked meanwhile', () => {
+    const { limiter, clock } = rig(make(4));
+    limiter.consume({ ip }, { cost: 4 });
+    const before = limiter.peek({ ip }).toJSON();
+    clock.advance(200_000);
+    expect(limiter.peek({ ip }).remaining).toBe(4);
+    clock.advance(-200_000);
+    expect(limiter.peek({ ip }).toJSON()).toEqual(before);
+  });
 });
 
 describe('what is kept', () => {
