@@ -52,7 +52,7 @@ describe('onDecision', () => {
     };
     const limiter = createLimiter({ limits, onDecision, logger });
     expect(limiter.consume({ ip: 'a' }).allowed).toBe(true);
-    expect(lines).toEqual([['error', error, 'onDecision threw']]);
+    expect(lines).toEqual([['error', error, 'onDecision failed']]);
     expect(limiter.peek({ ip: 'a' }).remaining).toBe(1);
   });
 
