@@ -96,8 +96,9 @@ function expressStore({ limit, windowMs }) {
 /** Calls middleware with requests and responses that do nothing, so that only its own work is measured. */
 function called(middleware, awaited) {
   const app = { get: () => false };
-  const socket = {};
+  const socket = { destroyed: false };
   const response = {
+    socket,
     statusCode: 200,
     headersSent: false,
     closed: false,
