@@ -65,7 +65,7 @@ export interface Rule {
 }
 
 /** The most a window counts, its cap of debt. */
-export const MOST_UNITS: number = 2 ** 52;
+export const MOST_UNITS: number = Number.MAX_SAFE_INTEGER;
 
 /**
  * The Lua twin of an algorithm: the methods of its rule over again, with the same names in the same order, where `self`

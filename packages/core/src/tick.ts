@@ -29,11 +29,11 @@ export interface DrainRate {
  * or undefined when it fits at no tick: 2 · capacity · unit + drain must stay below 2^53.
  */
 export function drainRate(capacity: number, rate: number, perUs: number): DrainRate | undefined {
+  const common = gcd(rate, perUs);
   for (const tick of TICKS) {
-    if (rate * tick > LARGEST) return undefined;
-    const divisor = gcd(rate * tick, perUs);
-    const drain = (rate * tick) / divisor;
-    const unit = perUs / divisor;
+    const inTick = gcd(tick, perUs / common);
+    const drain = (rate / common) * (tick / inTick);
+    const unit = perUs / common / inTick;
     const mostDebt = Math.min(LARGEST - capacity * unit, drain * Math.floor(HORIZON_US / tick));
     if (2 * capacity * unit + drain <= LARGEST && capacity * unit <= mostDebt) {
       return { tick, drain, unit, mostDebt };

@@ -9,6 +9,9 @@ import {
   slidingWindow,
   tokenBucket,
 } from '../src/policy.ts';
+import type { Charge } from '../src/store.ts';
+import { ruleOf } from '../src/algorithms/index.ts';
+import { MemoryStore } from '../src/stores/memory.ts';
 import { pairOf } from './exactness-steps.ts';
 import { type Op, World } from './exactness-world.ts';
 
@@ -185,4 +188,28 @@ test('a sliding window moves no more than is still owed to a longer one', () => 
   // Half of the ten million and one are owed; refunding them leaves the key whole.
   key.refund(half, longer, 5_000_001);
   expect(key.peek(half, longer).resetAfterMs).toBe(0);
+});
+
+test.each([fixedWindow, slidingWindow])('a limit near 2^53 is reached (%o)', (window) => {
+  const key = new Case();
+  const policy = window({ limit: Number.MAX_SAFE_INTEGER, window: 0.001 });
+  key.charge(0, policy, Number.MAX_SAFE_INTEGER - 1);
+  expect(key.peek(0, policy).remaining).toBe(1);
+  expect(key.consume(0, policy, 1).allowed).toBe(true);
+  expect(key.consume(0, policy, 1).allowed).toBe(false);
+});
+
+test('a rate that is large only before it is reduced is counted in milliseconds', () => {
+  const policy = tokenBucket({ capacity: 100_000, rate: 10 ** 13 + 1, per: '400d' });
+  expect(new Case().consume(0, policy, 1).allowed).toBe(true);
+});
+
+test('a peek with a charge that was made before changes nothing', () => {
+  const store = new MemoryStore({ clock: () => 1_700_000_000_000_000 });
+  const rule = ruleOf(fixedWindow({ limit: 10, window: '60s' }));
+  const charge: Charge = { name: 'a', key: 'k', rule, cost: 3, shadow: false, receipt: undefined };
+  store.decide([charge], 'consume');
+  store.reset([charge]);
+  expect(store.decide([charge], 'peek').verdicts[0]?.remaining).toBe(10);
+  expect(store.size).toBe(0);
 });

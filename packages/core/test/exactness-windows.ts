@@ -10,7 +10,7 @@ import {
 } from './exactness-terms.ts';
 
 /** The most that a window counts. */
-const MOST_UNITS = 2n ** 52n;
+const MOST_UNITS = LARGEST;
 
 /** The window in which the units were counted; undefined when there are none. */
 type Counted = { readonly start: bigint; readonly end: bigint; readonly count: bigint } | undefined;

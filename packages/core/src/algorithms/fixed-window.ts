@@ -13,7 +13,7 @@ const SPREAD_US = 8_017;
 
 /**
  * Fixed window: a count that is forgotten at the boundary, debt included. Units counted in another policy's window
- * stay until that one ends. The count saturates at 2^52.
+ * stay until that one ends. The count saturates at 2^53 - 1, the largest limit.
  */
 export class FixedWindowRule implements Rule {
   readonly policy: FixedWindowPolicy;

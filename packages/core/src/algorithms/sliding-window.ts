@@ -16,7 +16,7 @@ type SlidingState = [start: number, window: number, count: number, previous: num
  * count + cost + previous · (what is left of the window) / window stays within the limit, compared without division.
  *
  * Units counted under another window length are judged by that length until they are gone or a charge moves them to
- * a longer one. Counts saturate at 2^52.
+ * a longer one. Counts saturate at 2^53 - 1, the largest limit.
  */
 export class SlidingWindowRule implements Rule {
   readonly policy: SlidingWindowPolicy;

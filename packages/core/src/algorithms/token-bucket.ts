@@ -1,4 +1,4 @@
-import { MOST_UNITS, type Receipt, type Rule, type Twin } from '../algorithm.ts';
+import type { Receipt, Rule, Twin } from '../algorithm.ts';
 import type { LeakyBucketPolicy, TokenBucketPolicy } from '../policy.ts';
 import { type DrainRate, drainRate } from '../tick.ts';
 
@@ -93,7 +93,7 @@ export class TokenBucketRule<
   }
 
   add(state: BucketState, cost: number, now: number): Receipt {
-    if (state[0] === 0 || state[4] > MOST_UNITS) forgetReceipts(state, now);
+    if (state[0] === 0 || state[4] > MOST_CHARGED) forgetReceipts(state, now);
     state[4] += cost;
     const debt = state[0] + cost * this.unit;
     state[0] = Math.min(debt, this.mostDebt);
@@ -148,6 +148,9 @@ export class TokenBucketRule<
   }
 }
 
+/** Beyond this, one more charge could no longer be counted exactly. */
+const MOST_CHARGED = 2 ** 52;
+
 /** Makes receipts of earlier charges worth nothing, where it is no longer known what was charged since. */
 function forgetReceipts(state: BucketState, now: number): void {
   state[3] = Math.max(now, state[3] + 1);
@@ -193,7 +196,7 @@ export const tokenBucketTwin: Twin = {
     end
 
     function rule.add(self, state, cost, now)
-      if state[1] == 0 or state[5] > MOST_UNITS then forgetReceipts(state, now) end
+      if state[1] == 0 or state[5] > ${MOST_CHARGED} then forgetReceipts(state, now) end
       state[5] = state[5] + cost
       local debt = state[1] + cost * self.unit
       state[1] = min(debt, self.mostDebt)

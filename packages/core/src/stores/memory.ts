@@ -40,17 +40,18 @@ class SingleAnswer implements Answer {
   readonly at: number;
   readonly delay: number;
   private readonly charge: Charge;
-  private readonly state: State;
+  private readonly state: Readonly<State>;
   private readonly refused: boolean;
   private known: readonly Verdict[] | undefined;
 
-  constructor(charge: Charge, state: State, wait: number, delay: number, at: number) {
+  /** @param after a copy of the state as the decision left it. */
+  constructor(charge: Charge, after: Readonly<State>, wait: number, delay: number, at: number) {
     this.refused = wait > 0;
     this.admitted = wait === 0 || charge.shadow;
     this.at = at;
     this.delay = delay;
     this.charge = charge;
-    this.state = (charge.receipt as State | undefined) ?? state.slice();
+    this.state = after;
     this.known = undefined;
   }
 
@@ -59,7 +60,9 @@ class SingleAnswer implements Answer {
   }
 
   private work(): Verdict {
-    const { charge, state, at } = this;
+    const { charge, at } = this;
+    // The methods that it is handed to only read it.
+    const state = this.state as State;
     const wait = this.refused ? charge.rule.wait(state, charge.cost, at) : 0;
     return verdict(charge, state, at, wait);
   }
@@ -169,11 +172,11 @@ export class MemoryStore implements Store<false> {
     const wait = forced ? 0 : rule.wait(state, cost, now);
     let delay = 0;
     if (wait === 0 && rule.queues && !charge.shadow) delay = rule.delay(state, now);
-    if (wait === 0 && mode !== 'peek' && cost > 0) {
-      charge.receipt = rule.add(state, cost, now, 0, cell.offset);
-    }
-    if (charge.receipt !== undefined || (cell.healed && mode !== 'peek')) this.write(cell, charge);
-    return new SingleAnswer(charge, state, wait, delay, at);
+    const charges = wait === 0 && mode !== 'peek' && cost > 0;
+    const after = charges ? rule.add(state, cost, now, 0, cell.offset) : state.slice();
+    if (charges) charge.receipt = after;
+    if (charges || (cell.healed && mode !== 'peek')) this.write(cell, charge);
+    return new SingleAnswer(charge, after, wait, delay, at);
   }
 
   private decideAll(charges: readonly Charge[], mode: Mode, at: number): Answer {
