@@ -54,7 +54,8 @@ export interface Rule {
   /** How long until the state is as if never seen, 0 when it is. */
   resetAfter(state: State, now: number): number;
   /**
-   * Charges `cost` units, above 0, whatever is owed already. `slot` names the place a concurrency rule takes.
+   * Charges `cost` units, above 0, whatever is owed already. `slot` names the charge apart from all others, and the
+   * place that a concurrency rule takes; it is not 0.
    * Returns a copy of the state where it has a fixed size, else what finds the charge again in the list.
    */
   add(state: State, cost: number, now: number, slot: number, offset: number): Receipt;

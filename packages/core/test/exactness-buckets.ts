@@ -54,8 +54,6 @@ interface Bucket {
 type BucketReceipt = Pick<Bucket, 'era' | 'charged'>;
 
 const NO_ERA = {};
-/** Charges are counted this far. */
-const MOST_CHARGED = 2n ** 52n;
 
 export class BucketTerms implements Terms<Bucket, BucketReceipt> {
   readonly overdraws = true;
@@ -123,7 +121,7 @@ export class BucketTerms implements Terms<Bucket, BucketReceipt> {
     _now: bigint,
   ): { readonly state: Bucket; readonly receipt: BucketReceipt } {
     const owed = plus(bucket.owed, cost);
-    const anew = this.whole(bucket) || bucket.charged > MOST_CHARGED;
+    const anew = this.whole(bucket) || bucket.charged > LARGEST - cost;
     const before = anew ? { ...bucket, era: {}, charged: 0n } : bucket;
     const charged = before.charged + cost;
     if (isLess(this.most, owed)) {

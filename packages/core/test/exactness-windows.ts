@@ -13,9 +13,17 @@ import {
 const MOST_UNITS = LARGEST;
 
 /** The window in which the units were counted; undefined when there are none. */
-type Counted = { readonly start: bigint; readonly end: bigint; readonly count: bigint } | undefined;
+type Counted =
+  | {
+      readonly start: bigint;
+      readonly end: bigint;
+      readonly count: bigint;
+      /** The time since which there are any. Receipts of another era are worth nothing. */
+      readonly era: object;
+    }
+  | undefined;
 
-export class FixedWindowTerms implements Terms<Counted, bigint> {
+export class FixedWindowTerms implements Terms<Counted, object> {
   readonly overdraws = true;
   readonly queues = false;
   readonly fresh: Counted = undefined;
@@ -32,7 +40,7 @@ export class FixedWindowTerms implements Terms<Counted, bigint> {
       return { state: undefined, healed: false };
     }
     return now < counted.start
-      ? { state: { ...this.around(now, offset), count: counted.count }, healed: true }
+      ? { state: { ...counted, ...this.around(now, offset) }, healed: true }
       : { state: counted, healed: false };
   }
 
@@ -49,20 +57,21 @@ export class FixedWindowTerms implements Terms<Counted, bigint> {
     cost: bigint,
     now: bigint,
     offset: bigint,
-  ): { readonly state: Counted; readonly receipt: bigint } {
+  ): { readonly state: Counted; readonly receipt: object } {
     const own = this.around(now, offset);
     const kept = counted !== undefined && counted.end >= own.end ? counted : own;
-    const state = { ...kept, count: min((counted?.count ?? 0n) + cost, MOST_UNITS) };
-    return { state, receipt: state.start };
+    const era = counted?.era ?? {};
+    const state = { ...kept, era, count: min((counted?.count ?? 0n) + cost, MOST_UNITS) };
+    return { state, receipt: era };
   }
 
   refund(counted: Counted, units: bigint): Counted {
     return counted && { ...counted, count: less(counted.count, units) };
   }
 
-  giveBack(counted: Counted, units: bigint, start: bigint): Counted {
+  giveBack(counted: Counted, units: bigint, era: object): Counted {
     if (counted === undefined || this.whole(counted)) return undefined;
-    return counted.start === start ? this.refund(counted, units) : undefined;
+    return counted.era === era ? this.refund(counted, units) : undefined;
   }
 
   private around(now: bigint, offset: bigint): { readonly start: bigint; readonly end: bigint } {
@@ -78,10 +87,13 @@ type Sliding =
       readonly window: bigint;
       readonly count: bigint;
       readonly previous: bigint;
+      /** For each of the two counts, the time since which there are any units in it. */
+      readonly era: object;
+      readonly previousEra: object;
     }
   | undefined;
 
-export class SlidingWindowTerms implements Terms<Sliding, [start: bigint, window: bigint]> {
+export class SlidingWindowTerms implements Terms<Sliding, object> {
   readonly overdraws = true;
   readonly queues = false;
   readonly fresh: Sliding = undefined;
@@ -95,10 +107,17 @@ export class SlidingWindowTerms implements Terms<Sliding, [start: bigint, window
 
   seen(sliding: Sliding, now: bigint): Seen<Sliding> {
     if (sliding === undefined || this.whole(sliding)) return { state: undefined, healed: false };
-    const { start, window, count } = sliding;
+    const { start, window, count, era } = sliding;
     if (now < start) return { state: { ...sliding, start: (now / window) * window }, healed: true };
     if (now < start + window) return { state: sliding, healed: false };
-    const next = { start: start + window, window, count: 0n, previous: count };
+    const next = {
+      start: start + window,
+      window,
+      count: 0n,
+      previous: count,
+      era: {},
+      previousEra: era,
+    };
     const state = now < next.start + window && count > 0n ? next : undefined;
     return { state, healed: false };
   }
@@ -119,15 +138,22 @@ export class SlidingWindowTerms implements Terms<Sliding, [start: bigint, window
     sliding: Sliding,
     cost: bigint,
     now: bigint,
-  ): { readonly state: Sliding; readonly receipt: [start: bigint, window: bigint] } {
-    const own = { start: (now / this.window) * this.window, window: this.window, previous: 0n };
+  ): { readonly state: Sliding; readonly receipt: object } {
+    const own = {
+      start: (now / this.window) * this.window,
+      window: this.window,
+      previous: 0n,
+      era: {},
+      previousEra: {},
+    };
     let before = sliding ?? { ...own, count: 0n };
     if (before.window < this.window) {
       const { ticks, left } = this.left(before, now);
       before = { ...own, count: before.count + divideUp(before.previous * left, ticks) };
     }
-    const state = { ...before, count: min(before.count + cost, MOST_UNITS) };
-    return { state, receipt: [state.start, state.window] };
+    const era = before.count === 0n ? {} : before.era;
+    const state = { ...before, era, count: min(before.count + cost, MOST_UNITS) };
+    return { state, receipt: era };
   }
 
   refund(sliding: Sliding, units: bigint): Sliding {
@@ -140,12 +166,12 @@ export class SlidingWindowTerms implements Terms<Sliding, [start: bigint, window
     };
   }
 
-  giveBack(sliding: Sliding, units: bigint, [start, window]: [bigint, bigint]): Sliding {
-    if (sliding === undefined || sliding.window !== window) return undefined;
-    if (sliding.start === start && sliding.count > 0n) {
+  giveBack(sliding: Sliding, units: bigint, era: object): Sliding {
+    if (sliding === undefined) return undefined;
+    if (sliding.era === era && sliding.count > 0n) {
       return { ...sliding, count: less(sliding.count, units) };
     }
-    return sliding.start === start + window && sliding.previous > 0n
+    return sliding.previousEra === era && sliding.previous > 0n
       ? { ...sliding, previous: less(sliding.previous, units) }
       : undefined;
   }

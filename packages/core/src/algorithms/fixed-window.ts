@@ -5,8 +5,9 @@ import type { FixedWindowPolicy } from '../policy.ts';
  * What a fixed window remembers.
  * - start and end: the window in which the units were counted, in µs
  * - count: units charged in it
+ * - era: names the time since which there are any, by the charge that it began with
  */
-type WindowState = [start: number, end: number, count: number];
+type WindowState = [start: number, end: number, count: number, era: number];
 
 /** Offsets reach from 0 to 398 days in steps of this many µs, a prime so that they spread over any window. */
 const SPREAD_US = 8_017;
@@ -18,7 +19,7 @@ const SPREAD_US = 8_017;
 export class FixedWindowRule implements Rule {
   readonly policy: FixedWindowPolicy;
   readonly quota: number;
-  readonly size = 3;
+  readonly size = 4;
   readonly overdraws = true;
   readonly holdsSlots = false;
   readonly spreads: boolean;
@@ -66,23 +67,24 @@ export class FixedWindowRule implements Rule {
     return state[2] === 0 ? 0 : state[1] - now;
   }
 
-  add(state: WindowState, cost: number, now: number, _slot: number, offset: number): Receipt {
+  add(state: WindowState, cost: number, now: number, slot: number, offset: number): Receipt {
     const start = this.start(now, offset);
     if (start + this.window > state[1]) {
       state[0] = start;
       state[1] = start + this.window;
     }
+    if (state[2] === 0) state[3] = slot;
     state[2] = Math.min(state[2] + cost, MOST_UNITS);
-    return [state[0], state[1], state[2]];
+    return [state[0], state[1], state[2], state[3]];
   }
 
   refund(state: WindowState, units: number, _now: number): void {
     state[2] = Math.max(0, state[2] - units);
   }
 
-  /** Only while the window of the charge lasts. */
+  /** Only while the units that were counted with those of the charge are. */
   giveBack(state: WindowState, units: number, now: number, receipt: Receipt): boolean {
-    if (receipt[0] !== state[0] || state[2] === 0) return false;
+    if (receipt[3] !== state[3] || state[2] === 0) return false;
     this.refund(state, units, now);
     return true;
   }
@@ -139,8 +141,9 @@ export const fixedWindowTwin: Twin = {
         state[1] = start
         state[2] = start + self.window
       end
+      if state[3] == 0 then state[4] = slot end
       state[3] = min(state[3] + cost, MOST_UNITS)
-      return { state[1], state[2], state[3], 0, 0 }
+      return { state[1], state[2], state[3], state[4] }
     end
 
     function rule.refund(self, state, units, now)
@@ -148,7 +151,7 @@ export const fixedWindowTwin: Twin = {
     end
 
     function rule.giveBack(self, state, units, now, receipt)
-      if receipt[1] ~= state[1] or state[3] == 0 then return false end
+      if receipt[4] ~= state[4] or state[3] == 0 then return false end
       self:refund(state, units, now)
       return true
     end

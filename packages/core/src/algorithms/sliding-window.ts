@@ -8,8 +8,16 @@ import { LARGEST, share, windowTick } from '../tick.ts';
  * - window: its length, in µs
  * - count: units charged in it
  * - previous: units charged in the window before it
+ * - era and previousEra: name each of the two counts, by the charge that it began with
  */
-type SlidingState = [start: number, window: number, count: number, previous: number];
+type SlidingState = [
+  start: number,
+  window: number,
+  count: number,
+  previous: number,
+  era: number,
+  previousEra: number,
+];
 
 /**
  * Sliding window of two counters: a cost is admitted when
@@ -21,7 +29,7 @@ type SlidingState = [start: number, window: number, count: number, previous: num
 export class SlidingWindowRule implements Rule {
   readonly policy: SlidingWindowPolicy;
   readonly quota: number;
-  readonly size = 4;
+  readonly size = 6;
   readonly overdraws = true;
   readonly holdsSlots = false;
   readonly spreads = false;
@@ -52,6 +60,7 @@ export class SlidingWindowRule implements Rule {
       if (passed > 0) {
         state[0] += passed * state[1];
         state[3] = passed === 1 ? state[2] : 0;
+        state[5] = state[4];
         state[2] = 0;
       }
     }
@@ -97,15 +106,18 @@ export class SlidingWindowRule implements Rule {
     return state[3] > 0 ? state[0] + state[1] - now : 0;
   }
 
-  add(state: SlidingState, cost: number, now: number): Receipt {
+  add(state: SlidingState, cost: number, now: number, slot: number): Receipt {
     if (this.window > state[1]) {
       state[2] += this.weighted(state, now);
       state[3] = 0;
       state[0] = Math.floor(now / this.window) * this.window;
       state[1] = this.window;
+      // Part of what is counted here was charged elsewhere.
+      state[4] = slot;
     }
+    if (state[2] === 0) state[4] = slot;
     state[2] = Math.min(state[2] + cost, MOST_UNITS);
-    return [state[0], state[1], state[2], state[3]];
+    return [state[0], state[1], state[2], state[3], state[4], state[5]];
   }
 
   refund(state: SlidingState, units: number, _now: number): void {
@@ -114,12 +126,10 @@ export class SlidingWindowRule implements Rule {
     state[3] = Math.max(0, state[3] - (units - taken));
   }
 
-  /** Only from the window of the charge, as the current or as the previous one. */
+  /** Only from the count of the charge, as the current or as the previous one. */
   giveBack(state: SlidingState, units: number, _now: number, receipt: Receipt): boolean {
-    const [start, window] = receipt as [number, number];
-    if (window !== state[1]) return false;
-    const current = start === state[0] && state[2] > 0;
-    const previous = start + window === state[0] && state[3] > 0;
+    const current = receipt[4] === state[4] && state[2] > 0;
+    const previous = receipt[4] === state[5] && state[3] > 0;
     if (current) state[2] = Math.max(0, state[2] - units);
     if (previous) state[3] = Math.max(0, state[3] - units);
     return current || previous;
@@ -154,6 +164,7 @@ export const slidingWindowTwin: Twin = {
         if passed > 0 then
           state[1] = state[1] + passed * state[2]
           state[4] = passed == 1 and state[3] or 0
+          state[6] = state[5]
           state[3] = 0
         end
       end
@@ -196,15 +207,17 @@ export const slidingWindowTwin: Twin = {
       return state[4] > 0 and state[1] + state[2] - now or 0
     end
 
-    function rule.add(self, state, cost, now)
+    function rule.add(self, state, cost, now, slot)
       if self.window > state[2] then
         state[3] = state[3] + self:weighted(state, now)
         state[4] = 0
         state[1] = floor(now / self.window) * self.window
         state[2] = self.window
+        state[5] = slot
       end
+      if state[3] == 0 then state[5] = slot end
       state[3] = min(state[3] + cost, MOST_UNITS)
-      return { state[1], state[2], state[3], state[4], 0 }
+      return { state[1], state[2], state[3], state[4], state[5], state[6] }
     end
 
     function rule.refund(self, state, units, now)
@@ -214,10 +227,8 @@ export const slidingWindowTwin: Twin = {
     end
 
     function rule.giveBack(self, state, units, now, receipt)
-      local start, window = unpack(receipt)
-      if window ~= state[2] then return false end
-      local current = start == state[1] and state[3] > 0
-      local previous = start + window == state[1] and state[4] > 0
+      local current = receipt[5] == state[5] and state[3] > 0
+      local previous = receipt[5] == state[6] and state[4] > 0
       if current then state[3] = max(0, state[3] - units) end
       if previous then state[4] = max(0, state[4] - units) end
       return current or previous

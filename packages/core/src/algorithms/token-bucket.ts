@@ -1,20 +1,20 @@
 import type { Receipt, Rule, Twin } from '../algorithm.ts';
 import type { LeakyBucketPolicy, TokenBucketPolicy } from '../policy.ts';
-import { type DrainRate, drainRate } from '../tick.ts';
+import { type DrainRate, drainRate, LARGEST } from '../tick.ts';
 
 /**
  * What a bucket remembers.
  * - debt: what is owed, in 1/unit of a unit
  * - unit: the denominator that debt is counted in
  * - last: the instant the debt was brought to, in µs
- * - since: names the time since which all charges are known; no two are named alike
+ * - era: names the time since which all charges are known, by the charge that it began with; 0 for none
  * - charged: units charged since then
  */
 export type BucketState = [
   debt: number,
   unit: number,
   last: number,
-  since: number,
+  era: number,
   charged: number,
 ];
 
@@ -66,7 +66,7 @@ export class TokenBucketRule<
   roll(state: BucketState, now: number): boolean {
     const healed = state[2] > now;
     if (healed) state[2] = now;
-    if (state[1] !== this.unit || state[0] > this.mostDebt) this.adopt(state, now);
+    if (state[1] !== this.unit || state[0] > this.mostDebt) this.adopt(state);
     const from = Math.ceil(state[2] / this.tick);
     const to = Math.floor(now / this.tick);
     if (to > from) state[0] = Math.max(0, state[0] - (to - from) * this.drain);
@@ -92,14 +92,17 @@ export class TokenBucketRule<
     return state[0] === 0 ? 0 : this.untilDrained(state, state[0], now);
   }
 
-  add(state: BucketState, cost: number, now: number): Receipt {
-    if (state[0] === 0 || state[4] > MOST_CHARGED) forgetReceipts(state, now);
+  add(state: BucketState, cost: number, _now: number, slot: number): Receipt {
+    if (state[0] === 0 || state[3] === 0 || state[4] > LARGEST - cost) {
+      state[3] = slot;
+      state[4] = 0;
+    }
     state[4] += cost;
     const debt = state[0] + cost * this.unit;
     state[0] = Math.min(debt, this.mostDebt);
     const receipt = [state[0], state[1], state[2], state[3], state[4]];
     // What was not charged in full cannot be given back, nor told from what others were charged.
-    if (debt > this.mostDebt) forgetReceipts(state, now);
+    if (debt > this.mostDebt) state[3] = 0;
     return receipt;
   }
 
@@ -139,37 +142,23 @@ export class TokenBucketRule<
   }
 
   /** Counts a debt that another rate charged: the units stay owed, a broken one as a whole. */
-  private adopt(state: BucketState, now: number): void {
+  private adopt(state: BucketState): void {
     const units = state[0] === 0 ? 0 : state[0] / state[1];
     if (state[1] !== this.unit) state[0] = Math.ceil(units) * this.unit;
     state[0] = Math.min(state[0], this.mostDebt);
     state[1] = this.unit;
-    forgetReceipts(state, now);
+    state[3] = 0;
   }
-}
-
-/** Beyond this, one more charge could no longer be counted exactly. */
-const MOST_CHARGED = 2 ** 52;
-
-/** Makes receipts of earlier charges worth nothing, where it is no longer known what was charged since. */
-function forgetReceipts(state: BucketState, now: number): void {
-  state[3] = Math.max(now, state[3] + 1);
-  state[4] = 0;
 }
 
 export const tokenBucketTwin: Twin = {
   numbers: ['quota', 'tick', 'drain', 'unit', 'capacity', 'mostDebt'],
   keeps: 'string',
   lua: /* lua */ `
-    local function forgetReceipts(state, now)
-      state[4] = max(now, state[4] + 1)
-      state[5] = 0
-    end
-
     function rule.roll(self, state, now)
       local healed = state[3] > now
       if healed then state[3] = now end
-      if state[2] ~= self.unit or state[1] > self.mostDebt then self:adopt(state, now) end
+      if state[2] ~= self.unit or state[1] > self.mostDebt then self:adopt(state) end
       local from = ceil(state[3] / self.tick)
       local to = floor(now / self.tick)
       if to > from then state[1] = max(0, state[1] - (to - from) * self.drain) end
@@ -195,13 +184,16 @@ export const tokenBucketTwin: Twin = {
       return state[1] == 0 and 0 or self:untilDrained(state, state[1], now)
     end
 
-    function rule.add(self, state, cost, now)
-      if state[1] == 0 or state[5] > ${MOST_CHARGED} then forgetReceipts(state, now) end
+    function rule.add(self, state, cost, now, slot)
+      if state[1] == 0 or state[4] == 0 or state[5] > LARGEST - cost then
+        state[4] = slot
+        state[5] = 0
+      end
       state[5] = state[5] + cost
       local debt = state[1] + cost * self.unit
       state[1] = min(debt, self.mostDebt)
       local receipt = { state[1], state[2], state[3], state[4], state[5] }
-      if debt > self.mostDebt then forgetReceipts(state, now) end
+      if debt > self.mostDebt then state[4] = 0 end
       return receipt
     end
 
@@ -233,12 +225,12 @@ export const tokenBucketTwin: Twin = {
       state[1] = state[1] - min(debt, state[1])
     end
 
-    function rule.adopt(self, state, now)
+    function rule.adopt(self, state)
       local units = state[1] == 0 and 0 or state[1] / state[2]
       if state[2] ~= self.unit then state[1] = ceil(units) * self.unit end
       state[1] = min(state[1], self.mostDebt)
       state[2] = self.unit
-      forgetReceipts(state, now)
+      state[4] = 0
     end
   `,
 };

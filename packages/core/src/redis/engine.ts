@@ -40,7 +40,7 @@ end`;
  * KEYS: the keys of all charges, each once.
  * ARGV: an instant in µs, or '' for Redis' own clock; then per item an op of `OPS`, the number of its charges, and per
  * charge: the place in KEYS, the algorithm, the key's clock offset, the cost (or the units of a correction), 1 for
- * shadow, the slot's name, the number of a receipt's numbers and those, and the rule's numbers.
+ * shadow, what names the charge or its slot, the number of a receipt's numbers and those, and the rule's numbers.
  *
  * Reply: the instant, then per decision: 1 for admitted, the delay, and per charge the wait, remaining, wait for one
  * more unit, reset, and after a charge the number of the receipt's numbers and those; per renewal 1 or 0.
@@ -96,7 +96,7 @@ local held, dirty = {}, {}
 local function read(place)
   local state = held[place]
   if not state then
-    state = { 0, 0, 0, 0, 0 }
+    state = { 0, 0, 0, 0, 0, 0 }
     local text = redis.call('GET', KEYS[place])
     if text then
       local at = 0
@@ -109,7 +109,7 @@ local function read(place)
     end
     held[place] = state
   end
-  local copy = { state[1], state[2], state[3], state[4], state[5] }
+  local copy = { state[1], state[2], state[3], state[4], state[5], state[6] }
   copy.new = state.new
   return copy
 end
@@ -125,7 +125,7 @@ local function open()
   charge.cost = take()
   charge.shadow = take() == 1
   cursor = cursor + 1
-  charge.slot = ARGV[cursor]
+  charge.slot = rule.keeps == 'sorted-set' and ARGV[cursor] or tonumber(ARGV[cursor])
   local numbers = take()
   if numbers > 0 then
     charge.receipt = {}
@@ -150,7 +150,7 @@ local function keep(charge)
     held[charge.place] = state
     dirty[charge.place] = charge
     -- Further items of the batch start from this state, and change copies of it.
-    charge.state = { state[1], state[2], state[3], state[4], state[5] }
+    charge.state = { state[1], state[2], state[3], state[4], state[5], state[6] }
     return
   end
   rule:keep(state)
@@ -252,7 +252,7 @@ end
 
 for place, charge in pairs(dirty) do
   local state = held[place]
-  local last = 5
+  local last = 6
   while last > 1 and state[last] == 0 do last = last - 1 end
   for i = 1, last do state[i] = integer(state[i]) end
   -- A key that is whole goes; what held nothing back cannot be owed.

@@ -153,7 +153,7 @@ export class RedisStore implements Store<true> {
         `${rule.offset(key)}`,
         `${units}`,
         shadow ? '1' : '0',
-        rule.holdsSlots ? this.slotName(charge) : '',
+        rule.holdsSlots ? this.slotName(charge) : `${chargeName()}`,
         `${receipt.length}`,
       );
       for (const number of receipt) args.push(`${number}`);
@@ -200,6 +200,11 @@ export class RedisStore implements Store<true> {
       return (await this.connection.send(['EVAL', SCRIPT, ...rest], keys[0])) as number[];
     }
   }
+}
+
+/** Names a charge apart from the few others of its key that may still be settled. */
+function chargeName(): number {
+  return 1 + Math.floor(Math.random() * 2 ** 52);
 }
 
 function atCost(charge: Charge): Correction {

@@ -20,7 +20,7 @@ export class Keyspace {
   size = 0;
   private readonly maxKeys: number;
   private readonly tables: Table[] = [];
-  private readonly scratch: State = [0, 0, 0, 0, 0];
+  private readonly scratch: State = [0, 0, 0, 0, 0, 0];
   private unswept = 0;
   private turn = 0;
 

@@ -21,7 +21,7 @@ const NO_SHARD = new Shard(0);
 /** One charge being decided. Reused from call to call: deciding is synchronous and calls nobody back. */
 class Cell {
   /** Where a state of a fixed size is worked on. Fractions, so that V8 keeps the numbers unboxed. */
-  readonly numbers: State = [0.5, 0.5, 0.5, 0.5, 0.5];
+  readonly numbers: State = [0.5, 0.5, 0.5, 0.5, 0.5, 0.5];
   state: State = this.numbers;
   rule: Rule | undefined;
   table: Table = NO_TABLE;
@@ -76,8 +76,8 @@ export class MemoryStore implements Store<false> {
   private readonly clock: () => number;
   private readonly keys: Keyspace;
   private readonly cells: readonly Cell[];
-  /** Slots are named by negative numbers, which no expiry is. */
-  private nextSlot = -1;
+  /** Charges and their slots are named by negative numbers, which no expiry is. */
+  private nextCharge = -1;
 
   constructor(options: MemoryStoreOptions = {}) {
     const { maxKeys = 500_000, clock, ...rest } = options;
@@ -127,7 +127,7 @@ export class MemoryStore implements Store<false> {
           ? units
           : Math.min(units, rule.remaining(cell.state, cell.now));
         if (extra === 0) continue;
-        rule.add(cell.state, extra, cell.now, 0, cell.offset);
+        rule.add(cell.state, extra, cell.now, this.nextCharge--, cell.offset);
       }
       this.write(cell, charge);
     }
@@ -173,7 +173,7 @@ export class MemoryStore implements Store<false> {
     let delay = 0;
     if (wait === 0 && rule.queues && !charge.shadow) delay = rule.delay(state, now);
     const charges = wait === 0 && mode !== 'peek' && cost > 0;
-    const after = charges ? rule.add(state, cost, now, 0, cell.offset) : state.slice();
+    const after = charges ? rule.add(state, cost, now, this.nextCharge--, cell.offset) : state.slice();
     if (charges) charge.receipt = after;
     if (charges || (cell.healed && mode !== 'peek')) this.write(cell, charge);
     return new SingleAnswer(charge, after, wait, delay, at);
@@ -214,7 +214,7 @@ export class MemoryStore implements Store<false> {
     if (admitted && cell.wait === 0) {
       if (rule.queues && !charge.shadow) cell.delay = rule.delay(cell.state, cell.now);
       if (mode !== 'peek' && charge.cost > 0) {
-        charge.receipt = rule.add(cell.state, charge.cost, cell.now, this.nextSlot--, cell.offset);
+        charge.receipt = rule.add(cell.state, charge.cost, cell.now, this.nextCharge--, cell.offset);
         return this.write(cell, charge);
       }
     }
