@@ -7,6 +7,7 @@ export default defineConfig({
   ssr: { resolve: { conditions } },
   test: {
     include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts'],
+    setupFiles: ['test/seed.ts'],
     testTimeout: 60_000,
     reporters: ['default', './scripts/plain-reporter.ts'],
   },

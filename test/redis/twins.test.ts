@@ -15,6 +15,7 @@ import {
 import { RedisStore } from '../../packages/core/src/redis/store.ts';
 import type { Answer, Charge, Mode } from '../../packages/core/src/store.ts';
 import { memoryStore } from '../../packages/core/src/stores/memory.ts';
+import { TIMES } from '../seed.ts';
 import { RedisServer } from './server.ts';
 
 /** Policies that take turns on one key, as in a rolling deploy. */
@@ -58,7 +59,7 @@ const FAMILIES: readonly (readonly [string, readonly Policy[]])[] = [
   ],
 ];
 
-const HISTORIES = 1_000;
+const HISTORIES = 1_000 * TIMES;
 const STEPS = 20;
 
 interface Step {
@@ -171,7 +172,7 @@ function plain({ admitted, at, delay, verdicts }: Answer): object {
 }
 
 describe('memory and Redis answer alike, field by field', () => {
-  test.each(FAMILIES)('%s', async (name, policies) => {
+  test.each(FAMILIES)('%s', { timeout: 60_000 * TIMES }, async (name, policies) => {
     const histories = fc.sample(fc.array(step, { minLength: STEPS, maxLength: STEPS }), HISTORIES);
     let steps = 0;
     for (const [index, history] of histories.entries()) {

@@ -10,13 +10,7 @@ import { type DrainRate, drainRate, LARGEST } from '../tick.ts';
  * - era: names the time since which all charges are known, by the charge that it began with; 0 for none
  * - charged: units charged since then
  */
-export type BucketState = [
-  debt: number,
-  unit: number,
-  last: number,
-  era: number,
-  charged: number,
-];
+export type BucketState = [debt: number, unit: number, last: number, era: number, charged: number];
 
 /**
  * Token bucket, and GCRA in other words: the state is the debt, which drains at the exact rational rate

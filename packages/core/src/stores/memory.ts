@@ -173,7 +173,9 @@ export class MemoryStore implements Store<false> {
     let delay = 0;
     if (wait === 0 && rule.queues && !charge.shadow) delay = rule.delay(state, now);
     const charges = wait === 0 && mode !== 'peek' && cost > 0;
-    const after = charges ? rule.add(state, cost, now, this.nextCharge--, cell.offset) : state.slice();
+    const after = charges
+      ? rule.add(state, cost, now, this.nextCharge--, cell.offset)
+      : state.slice();
     if (charges) charge.receipt = after;
     if (charges || (cell.healed && mode !== 'peek')) this.write(cell, charge);
     return new SingleAnswer(charge, after, wait, delay, at);
@@ -214,7 +216,13 @@ export class MemoryStore implements Store<false> {
     if (admitted && cell.wait === 0) {
       if (rule.queues && !charge.shadow) cell.delay = rule.delay(cell.state, cell.now);
       if (mode !== 'peek' && charge.cost > 0) {
-        charge.receipt = rule.add(cell.state, charge.cost, cell.now, this.nextCharge--, cell.offset);
+        charge.receipt = rule.add(
+          cell.state,
+          charge.cost,
+          cell.now,
+          this.nextCharge--,
+          cell.offset,
+        );
         return this.write(cell, charge);
       }
     }
