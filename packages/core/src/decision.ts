@@ -1,3 +1,4 @@
+import type { Receipt, Rule } from './algorithm.ts';
 import { show, TollgateArgumentError } from './errors.ts';
 import { allDone, type MaybePromise } from './maybe-promise.ts';
 import type { Policy } from './policy.ts';
@@ -57,15 +58,62 @@ export interface Ledger {
   release(held: readonly BookedCharge[]): MaybePromise<void>;
 }
 
-/** A charge as a limiter books it. */
-export interface BookedCharge extends Charge {
+/** What all charges of a limit have in common. */
+export interface Book {
+  readonly name: string;
+  readonly shadow: boolean;
   readonly ledger: Ledger;
-  /** What it says when the store cannot be asked. */
+  /** What the limit says when the store cannot be asked. */
   readonly whenStoreFails: WhenStoreFails;
+}
+
+/** A charge as a limiter books it. */
+export class BookedCharge implements Charge {
+  readonly key: string;
+  readonly rule: Rule;
+  readonly cost: number;
   /** Whether its cost was given by name, by its limit or by a function, and not by one number for all. */
   readonly costNamed: boolean;
+  receipt: Receipt | undefined = undefined;
   /** Whether it was settled, or its slot released: only the first time counts. */
-  settled: boolean;
+  settled = false;
+  private readonly book: Book;
+
+  constructor(book: Book, key: string, rule: Rule, cost: number, costNamed: boolean) {
+    this.book = book;
+    this.key = key;
+    this.rule = rule;
+    this.cost = cost;
+    this.costNamed = costNamed;
+  }
+
+  /** The same charge, of another cost, that was not made yet. */
+  of(cost: number): BookedCharge {
+    return new BookedCharge(this.book, this.key, this.rule, cost, this.costNamed);
+  }
+
+  /** The same charge booked in another ledger, by a rule of that one's. */
+  at(ledger: Ledger, rule: Rule): BookedCharge {
+    const { name, shadow, whenStoreFails } = this;
+    const book = { name, shadow, whenStoreFails, ledger };
+    return new BookedCharge(book, this.key, rule, this.cost, this.costNamed);
+  }
+
+  get name(): string {
+    return this.book.name;
+  }
+
+  get shadow(): boolean {
+    return this.book.shadow;
+  }
+
+  get ledger(): Ledger {
+    return this.book.ledger;
+  }
+
+  get whenStoreFails(): WhenStoreFails {
+    return this.book.whenStoreFails;
+  }
 }
 
 /**

@@ -80,12 +80,9 @@ export class Fallback {
 
   private localCharge(charge: BookedCharge): BookedCharge {
     const { rule, whenStoreFails } = charge;
-    return {
-      ...charge,
-      rule: typeof whenStoreFails === 'object' ? this.part(rule, whenStoreFails.local.share) : rule,
-      ledger: this.ledger,
-      receipt: undefined,
-    };
+    const own =
+      typeof whenStoreFails === 'object' ? this.part(rule, whenStoreFails.local.share) : rule;
+    return charge.at(this.ledger, own);
   }
 
   private knownWaitMs({ name, key, cost }: BookedCharge): number {

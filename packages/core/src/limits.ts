@@ -1,7 +1,7 @@
 import type { Rule } from './algorithm.ts';
 import { ConcurrencyRule } from './algorithms/concurrency.ts';
 import { ruleOf } from './algorithms/index.ts';
-import { type BookedCharge, checkCost, type Ledger, type WhenStoreFails } from './decision.ts';
+import { type Book, BookedCharge, checkCost, type Ledger, type WhenStoreFails } from './decision.ts';
 import { show, TollgateArgumentError, TollgateConfigError } from './errors.ts';
 import { canonicalKey } from './key.ts';
 import { parsePolicy, type Policy, type PolicyInput, unknownOption } from './policy.ts';
@@ -36,11 +36,8 @@ export interface CallOptions {
 }
 
 /** A limit made ready. */
-export interface Limit {
-  readonly name: string;
+export interface Limit extends Book {
   readonly cost: number | undefined;
-  readonly shadow: boolean;
-  readonly whenStoreFails: WhenStoreFails;
   /** The rule of the fixed policy, by priority; undefined when every call brings a policy. */
   rules: Rules | undefined;
 }
@@ -197,35 +194,14 @@ export class Limits {
     const units = rule.holdsSlots
       ? slotCost(own, limit.name)
       : checkCost(own ?? (typeof cost === 'number' ? cost : 1), limit.name);
-    return this.book(limit, canonicalKey(key, limit.name), rule, units, own !== undefined);
+    return new BookedCharge(limit, canonicalKey(key, limit.name), rule, units, own !== undefined);
   }
 
   private plainCharge(limit: Limit, key: unknown): BookedCharge {
     const { rule } = limit.rules ?? this.rulesFor(limit, undefined);
     const { cost } = limit;
-    return this.book(limit, canonicalKey(key, limit.name), rule, cost ?? 1, cost !== undefined);
-  }
-
-  private book(
-    { name, shadow, whenStoreFails }: Limit,
-    key: string,
-    rule: Rule,
-    cost: number,
-    costNamed: boolean,
-  ): BookedCharge {
-    const { ledger } = this;
-    return {
-      name,
-      key,
-      rule,
-      cost,
-      shadow,
-      receipt: undefined,
-      ledger,
-      whenStoreFails,
-      costNamed,
-      settled: false,
-    };
+    const units = cost ?? 1;
+    return new BookedCharge(limit, canonicalKey(key, limit.name), rule, units, cost !== undefined);
   }
 
   private byPriority(rules: Rules, priority: string): Rule {
@@ -289,6 +265,7 @@ export class Limits {
       name,
       cost,
       shadow: mode === 'shadow',
+      ledger: this.ledger,
       whenStoreFails: parseWhenStoreFails(input.whenStoreFails, `${path}.whenStoreFails`),
       rules: policy && this.prepare(policy, `${path}.policy`),
     };

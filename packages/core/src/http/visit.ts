@@ -54,7 +54,7 @@ export class Visit {
     // What can never be admitted is asked as a whole, since the difference alone would have a wait.
     if (before.length === 0 || charge.cost > charge.rule.quota) return charge;
     const cost = before.reduce((left, each) => left - each.cost, charge.cost);
-    return cost > 0 ? { ...charge, cost } : undefined;
+    return cost > 0 ? charge.of(cost) : undefined;
   }
 
   /** Settles everything so far to 0 and frees the slots: the request is not served after all. */

@@ -236,9 +236,13 @@ export class MemoryStore implements Store<false> {
     if (cell.rule !== rule || cell.table.name !== name) {
       cell.table = this.keys.table(rule, name);
       cell.rule = rule;
+      cell.shard = NO_SHARD;
     }
-    cell.shard = cell.table.shard(key);
-    cell.slot = cell.shard.find(key);
+    // A hot key stands where it stood the last time.
+    if (cell.shard.keys[cell.slot] !== key) {
+      cell.shard = cell.table.shard(key);
+      cell.slot = cell.shard.find(key);
+    }
     cell.state = cell.shard.read(cell.slot, cell.numbers);
     if (rule.size === undefined) cell.state = cell.state.slice();
     cell.now = at;
