@@ -21,7 +21,8 @@ export function allDone(calls: readonly MaybePromise<void>[]): MaybePromise<void
 
 /** All values, in order: at once when none has to be waited for. */
 export function allOf<T>(values: readonly MaybePromise<T>[]): MaybePromise<readonly T[]> {
-  return values.some(isPromise)
-    ? Promise.all(values.map((value) => Promise.resolve(value)))
-    : (values as readonly T[]);
+  for (const value of values) {
+    if (isPromise(value)) return Promise.all(values.map((each) => Promise.resolve(each)));
+  }
+  return values as readonly T[];
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
 import type { Reason } from '../src/decision.ts';
 import { TollgateArgumentError } from '../src/errors.ts';
-import { PROBLEM_TYPE, problemBody, problemText, statusOf } from '../src/http/problem.ts';
+import { PROBLEM_TYPE, problemBody, problemBytes, statusOf } from '../src/http/problem.ts';
 import { decide, verdict } from './verdicts.ts';
 
 interface Vector {
@@ -44,7 +44,7 @@ describe('vectors', () => {
     const decisions = [decide(verdicts)];
     expect({ 'Content-Type': PROBLEM_TYPE }).toEqual(headers);
     expect(problemBody(decisions)).toEqual(expectBody);
-    expect(JSON.parse(problemText(decisions))).toEqual(expectBody);
+    expect(JSON.parse(problemBytes(decisions).toString())).toEqual(expectBody);
   });
 });
 
@@ -103,22 +103,22 @@ describe('problemBody', () => {
     ];
     expect(problemBody(decisions)['violated-policies']).toEqual(['b', 'a']);
     expect(problemBody(decisions).status).toBe(503);
-    expect(problemText(decisions)).not.toContain('203.0.113.7');
+    expect(problemBytes(decisions).toString()).not.toContain('203.0.113.7');
   });
 
   it('throws where nothing refuses', () => {
     expect(() => problemBody([decide([verdict()])])).toThrow(TollgateArgumentError);
-    expect(() => problemText([])).toThrow(TollgateArgumentError);
+    expect(() => problemBytes([])).toThrow(TollgateArgumentError);
   });
 });
 
-describe('problemText', () => {
+describe('problemBytes', () => {
   it('is the body of just these limits and this reason', () => {
     for (let round = 0; round < 2; round++) {
       for (const reason of GRAVEST_LAST) {
         for (const names of [['a'], ['b'], ['a', 'b'], ['b', 'a']]) {
           const decisions = [decide(names.map((name) => refusal(name, reason)))];
-          expect(JSON.parse(problemText(decisions))).toEqual(problemBody(decisions));
+          expect(JSON.parse(problemBytes(decisions).toString())).toEqual(problemBody(decisions));
         }
       }
     }
@@ -127,7 +127,7 @@ describe('problemText', () => {
   it('stays right when more texts are needed than are kept', () => {
     for (let index = 0; index < 3_000; index++) {
       const decisions = [decide([refusal(`limit${index % 1_100}`, 'limited')])];
-      expect(problemText(decisions)).toBe(JSON.stringify(problemBody(decisions)));
+      expect(problemBytes(decisions).toString()).toBe(JSON.stringify(problemBody(decisions)));
     }
   });
 });

@@ -103,7 +103,7 @@ export function rateLimit(options: ExpressOptions): ExpressGate {
   });
 }
 
-function send(response: Response, { status, type, text }: Refusal): void {
+function send(response: Response, { status, type, body }: Refusal): void {
   if (response.headersSent) {
     // Begun by somebody before the gate, and those behind it, who might end it, are not reached.
     if (!response.writableEnded) response.destroy();
@@ -111,6 +111,6 @@ function send(response: Response, { status, type, text }: Refusal): void {
   }
   response.statusCode = status;
   response.setHeader('Content-Type', type);
-  response.setHeader('Content-Length', Buffer.byteLength(text));
-  response.end(text);
+  response.setHeader('Content-Length', body.byteLength);
+  response.end(body);
 }

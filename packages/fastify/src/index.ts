@@ -84,15 +84,15 @@ const plugin: FastifyPluginAsync<FastifyOptions> = async (app, options) => {
   }
 
   function pass(stage: Stage, request: FastifyRequest, reply: FastifyReply, next: Next): void {
-    const { raw } = request;
-    const set = (name: string, value: string): void => void reply.header(name, value);
-    const exchange = { request, raw, response: reply.raw, set };
-    const end = (outcome: Outcome): MaybePromise<void> =>
-      finish(gate, exchange, reply, outcome, next);
     try {
       const route = request.routeOptions.config.rateLimit;
       const lane = laneOf(route, request.server.tollgate === gate, 'config.rateLimit');
-      const outcome = lane && gate.pass(exchange, lane, stage);
+      if (lane === undefined || lane.limits[stage].length === 0) return next();
+      const set = (name: string, value: string): void => void reply.header(name, value);
+      const exchange = { request, raw: request.raw, response: reply.raw, set };
+      const end = (passed: Outcome): MaybePromise<void> =>
+        finish(gate, exchange, reply, passed, next);
+      const outcome = gate.pass(exchange, lane, stage);
       const done = outcome instanceof Promise ? outcome.then(end) : end(outcome);
       if (done instanceof Promise) done.catch(next);
     } catch (error) {
@@ -142,9 +142,9 @@ function finish(
   send(reply, refusal);
 }
 
-function send(reply: FastifyReply, { status, type, text }: Refusal): void {
+function send(reply: FastifyReply, { status, type, body }: Refusal): void {
   // Bytes, since Fastify would add a charset, which JSON does not have, to the type of a text.
-  reply.code(status).header('content-type', type).send(Buffer.from(text));
+  reply.code(status).header('content-type', type).send(body);
 }
 
 /**

@@ -33,7 +33,9 @@ export class Charging<R extends HttpRequest> {
 
   /** What each limit asks, in their order. */
   ask(limits: readonly GateLimit<R>[], request: R, call: Call): MaybePromise<readonly Asked[]> {
-    return allOf(limits.map((limit) => this.askOne(limit, request, call)));
+    const asked: MaybePromise<Asked>[] = [];
+    for (const limit of limits) asked.push(this.askOne(limit, request, call));
+    return allOf(asked);
   }
 
   /** Calls a function of the options that belongs to no limit. */

@@ -21,7 +21,7 @@ import { UNKNOWN_POLICY } from './header-forms.ts';
 import { type HeaderForm, parseForms, rateLimitHeaders, type SetHeader } from './headers.ts';
 import { Holds } from './hold.ts';
 import { isGone } from './leaving.ts';
-import { PROBLEM_TYPE, problemText, statusOf } from './problem.ts';
+import { PROBLEM_TYPE, problemBytes, statusOf } from './problem.ts';
 import { RejectionLog, type Rejections } from './rejections.ts';
 import { hideFromRedirects } from './redirects.ts';
 import { addressOf, type HttpRequest } from './request.ts';
@@ -60,7 +60,8 @@ export type Outcome = Decision | undefined | 'gone';
 export interface Refusal {
   readonly status: number;
   readonly type: string;
-  readonly text: string;
+  /** UTF-8. */
+  readonly body: Buffer;
 }
 
 interface Passing<R> extends Exchange<R> {
@@ -185,13 +186,14 @@ export class Gate<R extends HttpRequest> {
     const status = statusOf(decision.reason);
     const { problem } = this.options;
     if (problem === undefined) {
-      return { status, type: PROBLEM_TYPE, text: problemText(Visit.of(raw).decisions) };
+      return { status, type: PROBLEM_TYPE, body: problemBytes(Visit.of(raw).decisions) };
     }
     const shaped = (body: unknown): Refusal => {
-      if (typeof body === 'string')
-        return { status, type: 'text/plain; charset=utf-8', text: body };
+      if (typeof body === 'string') {
+        return { status, type: 'text/plain; charset=utf-8', body: Buffer.from(body) };
+      }
       if (typeof body === 'object' && body !== null) {
-        return { status, type: PROBLEM_TYPE, text: JSON.stringify(body) };
+        return { status, type: PROBLEM_TYPE, body: Buffer.from(JSON.stringify(body)) };
       }
       throw new TollgateArgumentError(`expected an object or a text, got ${show(body)}`);
     };
@@ -257,7 +259,7 @@ export class Gate<R extends HttpRequest> {
   private decide(passing: Passing<R>, asked: readonly Asked[]): MaybePromise<Outcome> {
     const { visit, limits, request } = passing;
     if (asked.includes('denied')) {
-      return this.conclude(passing, denied(limits, asked, request), []);
+      return this.conclude(passing, denied(limits, asked, request));
     }
     const charges: BookedCharge[] = [];
     let applied = false;
@@ -276,8 +278,8 @@ export class Gate<R extends HttpRequest> {
     if (provisional) return this.decideInTurn(passing, charges);
     const decision = this.limiter.decide(charges, 'consume', true);
     return isPromise(decision)
-      ? decision.then((late) => this.conclude(passing, late, charges))
-      : this.conclude(passing, decision, charges);
+      ? decision.then((late) => this.conclude(passing, late))
+      : this.conclude(passing, decision);
   }
 
   /** Decides among requests that may have to wait for the outcomes of others, in order of arrival. */
@@ -301,7 +303,7 @@ export class Gate<R extends HttpRequest> {
         if (mayWait) woken = undefined;
         if (!mayWait || !(await turn(refusing))) {
           this.limiter.notify(decision);
-          outcome = await this.conclude(passing, decision, charges);
+          outcome = await this.conclude(passing, decision);
           break;
         }
         woken = charges.find(({ name }) => name === refusing.name);
@@ -330,12 +332,9 @@ export class Gate<R extends HttpRequest> {
   }
 
   /** Notes a decision on the request, shows it, and prepares what follows the response. */
-  private conclude(
-    passing: Passing<R>,
-    decided: Decision,
-    charges: readonly BookedCharge[],
-  ): MaybePromise<Outcome> {
+  private conclude(passing: Passing<R>, decided: Decision): MaybePromise<Outcome> {
     const { visit, response, request, set } = passing;
+    const charges = decided.charges();
     const decision = this.holds.refuse(decided) ?? decided;
     const undone = decision.allowed ? undefined : visit.cancel();
     visit.add(decision, charges);

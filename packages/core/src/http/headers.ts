@@ -24,7 +24,7 @@ export interface HeaderOptions {
  */
 function visible(decisions: readonly Decision[]): readonly Verdict[] {
   const only = decisions.length === 1 ? decisions[0]?.verdicts : undefined;
-  if (only !== undefined && !only.some(({ shadow }) => shadow)) return only;
+  if (only !== undefined && !anyIs(only, 'shadow', true)) return only;
   const byName = new Map<string, Verdict>();
   for (const { verdicts } of decisions) {
     for (const verdict of verdicts) {
@@ -34,6 +34,12 @@ function visible(decisions: readonly Decision[]): readonly Verdict[] {
     }
   }
   return [...byName.values()];
+}
+
+/** Whether a flag of any verdict is so. On the path of every request, where some() would make a closure. */
+function anyIs(verdicts: readonly Verdict[], flag: 'shadow' | 'allowed', value: boolean): boolean {
+  for (const verdict of verdicts) if (verdict[flag] === value) return true;
+  return false;
 }
 
 /** The verdict to show where there is room for one. None stands in for a refusal that cannot be shown. */
@@ -98,7 +104,7 @@ export function rateLimitHeaders(
   { concurrencyRetryAfter = 1 }: HeaderOptions = {},
 ): void {
   const verdicts = visible(decisions);
-  const refused = verdicts.some(({ allowed }) => !allowed);
+  const refused = anyIs(verdicts, 'allowed', false);
   if (forms.length > 0) {
     let atMs = 0;
     for (const decision of decisions) atMs = Math.max(atMs, decision.atMs);

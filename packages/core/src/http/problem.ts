@@ -50,9 +50,9 @@ const KINDS: Readonly<Record<Refusal, Kind>> = {
 
 const GRAVEST_FIRST = Object.keys(KINDS) as Refusal[];
 
-/** More texts than an application has sets of limits that refuse together; beyond it the oldest is made anew. */
-const MOST_TEXTS = 1_000;
-const texts = new Map<string, string>();
+/** More bodies than an application has sets of limits that refuse together; beyond it the oldest is made anew. */
+const MOST_BODIES = 1_000;
+const bodies = new Map<string, Buffer>();
 
 /** The status that answers a reason: 200 for `ok`, else 403, 429 or 503. */
 export function statusOf(reason: Reason): number {
@@ -96,18 +96,18 @@ export function problemBody(decisions: readonly Decision[]): Problem {
 }
 
 /**
- * `problemBody` as JSON. Limits that refuse together tend to do so often, so that their text is remembered.
+ * `problemBody` as JSON in UTF-8. Limits that refuse together tend to do so often, so that their body is remembered.
  *
  * @throws TollgateArgumentError when no decision refuses.
  */
-export function problemText(decisions: readonly Decision[]): string {
+export function problemBytes(decisions: readonly Decision[]): Buffer {
   const reason = gravest(decisions);
   const names = refusing(decisions, reason);
   const id = `${reason} ${names}`;
-  const known = texts.get(id);
+  const known = bodies.get(id);
   if (known !== undefined) return known;
-  const text = JSON.stringify(describe(reason, names));
-  if (texts.size >= MOST_TEXTS) texts.delete(texts.keys().next().value ?? '');
-  texts.set(id, text);
-  return text;
+  const body = Buffer.from(JSON.stringify(describe(reason, names)));
+  if (bodies.size >= MOST_BODIES) bodies.delete(bodies.keys().next().value ?? '');
+  bodies.set(id, body);
+  return body;
 }
