@@ -1,4 +1,5 @@
 export { addressKey, clientIp, type ClientIpOptions } from './http/client-ip.ts';
+export { gateLimits, type KeySource } from './http/file-limits.ts';
 export {
   type Adapter,
   type Exchange,

@@ -15,6 +15,22 @@ export {
   type Reply,
   type WaitOptions,
 } from './limiter.ts';
+export {
+  type FieldKey,
+  type FileKeyPart,
+  type FileLimit,
+  type FileMatch,
+  limiterLimits,
+  limitsSchema,
+  parseLimits,
+} from './limits-file.ts';
+export {
+  type LimitsWatch,
+  loadLimits,
+  type PolicyChange,
+  type WatchOptions,
+  watchLimits,
+} from './limits-watch.ts';
 export type { CallOptions, Cost, Keys, LimitOptions } from './limits.ts';
 export type { Logger } from './logger.ts';
 export type { MaybePromise } from './maybe-promise.ts';

@@ -142,6 +142,9 @@ const SHAPES = {
   }),
 } as const;
 
+/** The shapes of all policies, as a file may hold them. What no shape can say, such as that a rate is exact, `parsePolicy` checks. */
+export const policyShape: z.ZodType<PolicyInput> = z.union(Object.values(SHAPES)) as never;
+
 /** What other libraries call our options; the first of ours that the policy has is named in the message. */
 const FOREIGN_NAMES: Readonly<Record<string, readonly string[]>> = {
   max: ['limit', 'capacity', 'burst'],
