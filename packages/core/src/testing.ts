@@ -1,0 +1,6 @@
+export {
+  type ConformanceCase,
+  type ConformanceOptions,
+  storeConformance,
+} from './testing/conformance.ts';
+export { type ManualClock, manualClock } from './testing/manual-clock.ts';
