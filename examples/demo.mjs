@@ -1,10 +1,12 @@
 // Starts both web examples, sends a burst of requests to each, shows who was admitted, and keeps serving.
-// FASTIFY_PORT and EXPRESS_PORT choose the ports; without them free ones are taken.
+// FASTIFY_PORT and EXPRESS_PORT choose the ports; without them free ones are taken. With REDIS_URL the budgets are in
+// that Redis, shared with every other process that has it, and outlive this one.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { buildLogin } from './express-login.mjs';
 import { buildApi } from './fastify-api.mjs';
 import { closeOnSignal, serve } from './serving.mjs';
+import { storeFor } from './store.mjs';
 
 /** Told of refusals; silent during the burst, whose outcome the table tells. */
 let isBurst = true;
@@ -54,8 +56,10 @@ function table(heading, rows, indent) {
     .join('\n');
 }
 
-const api = await buildApi({ logger });
-const login = createServer(buildLogin({ logger }));
+const { store, where } = storeFor('fastify-api');
+const api = await buildApi({ store, logger });
+const loginApp = buildLogin({ store: storeFor('express-login').store, logger });
+const login = createServer(loginApp);
 const fastify = await serve('FASTIFY_PORT', async (port, host) => {
   await api.listen({ port, host });
   return api.server;
@@ -67,10 +71,11 @@ const express = await serve('EXPRESS_PORT', async (port, host) => {
 closeOnSignal(async () => {
   await api.close();
   login.close();
+  await loginApp.locals.gate.close();
 });
 
 console.log(`
-Two servers with their limits in memory
+Two servers with their budgets ${where}
 
   Fastify  ${fastify}  limits by address, by API key and by tenant
   Express  ${express}  limits by address and by failed login

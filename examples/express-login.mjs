@@ -1,11 +1,12 @@
 // Logins that count failures only, strictly, beside a loose limit on everything.
-// Start it with `node examples/express-login.mjs`.
+// Start it with `node examples/express-login.mjs`; with REDIS_URL set, all its processes share their budgets.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { memoryStore, slidingLog, tokenBucket } from '@tollgate/core';
 import { all, clientIp, custom, rateLimit, secret } from '@tollgate/express';
 import express from 'express';
 import { closeOnSignal, isMain, serve } from './serving.mjs';
+import { storeFor } from './store.mjs';
 
 /** Stands in for a look-up and a slow hash, such as scrypt. */
 async function checkDemoPassword(account, password) {
@@ -20,7 +21,7 @@ function accountOf({ body }) {
 }
 
 /**
- * Builds the app.
+ * Builds the app. Its gate is `app.locals.gate`.
  *
  * @param {object} [options]
  * @param {import('@tollgate/core').Store} [options.store]
@@ -60,6 +61,7 @@ export function buildLogin({
     countOnly: 'failures',
   };
 
+  app.locals.gate = gate; // to be closed with the server
   app.use(gate);
   app.get('/articles', (_request, response) => {
     response.json({ articles: ['On the Analytical Engine'] });
@@ -78,13 +80,19 @@ export function buildLogin({
 }
 
 if (isMain(import.meta.url)) {
-  const server = createServer(buildLogin());
+  const { store, where } = storeFor('express-login');
+  const app = buildLogin({ store });
+  const server = createServer(app);
   const url = await serve('PORT', async (port, host) => {
     await once(server.listen(port, host), 'listening');
     return server;
   });
-  closeOnSignal(() => server.close());
+  closeOnSignal(async () => {
+    server.close();
+    await app.locals.gate.close();
+  });
   console.log(`Logins that count failures only, at ${url}
+Its budgets are ${where}
 
 Five wrong passwords are answered, the sixth is refused
   curl -i -d 'account=ada&password=guess' ${url}/login

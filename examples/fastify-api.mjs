@@ -1,9 +1,10 @@
 // An API with layered limits: a coarse one by address, one by API key, and one by tenant according to its plan.
-// Start it with `node examples/fastify-api.mjs`.
+// Start it with `node examples/fastify-api.mjs`; with REDIS_URL set, all its processes share their budgets.
 import { memoryStore, slidingWindow, tokenBucket } from '@tollgate/core';
 import { apiKey, clientIp, tenant, tollgate } from '@tollgate/fastify';
 import Fastify from 'fastify';
 import { closeOnSignal, isMain, serve } from './serving.mjs';
+import { storeFor } from './store.mjs';
 
 const PLANS = {
   anonymous: tokenBucket({ capacity: 10, rate: 10, per: '1m' }),
@@ -78,13 +79,15 @@ function weeksOf({ days }) {
 }
 
 if (isMain(import.meta.url)) {
-  const app = await buildApi();
+  const { store, where } = storeFor('fastify-api');
+  const app = await buildApi({ store });
   const url = await serve('PORT', async (port, host) => {
     await app.listen({ port, host });
     return app.server;
   });
   closeOnSignal(() => app.close());
   console.log(`An API with layered limits, at ${url}
+Its budgets are ${where}
 
 Anonymous: 10 at once, then 10 a minute
   curl -i ${url}/quotes

@@ -1,5 +1,6 @@
 // A sender of pushes and text messages, without a web framework: one decision charges the user's, the provider's and
-// the global limit, or none of them. Start it with `node examples/notifications.mjs`.
+// the global limit, or none of them. Start it with `node examples/notifications.mjs`; with REDIS_URL set, all its
+// processes share their budgets.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -11,6 +12,7 @@ import {
   TollgateWaitError,
 } from '@tollgate/core';
 import { closeOnSignal, isMain, serve } from './serving.mjs';
+import { storeFor } from './store.mjs';
 
 /** What each provider lets us send. */
 const PROVIDERS = {
@@ -123,7 +125,9 @@ export function buildService(sender) {
 }
 
 if (isMain(import.meta.url)) {
+  const { store, where } = storeFor('notifications');
   const sender = createSender({
+    store,
     deliver: async ({ to, provider, message }) => {
       if (to === 'nobody') throw new Error('There is no such subscriber.');
       console.log(`${provider} to ${to}: ${message}`);
@@ -140,6 +144,7 @@ if (isMain(import.meta.url)) {
     service.close();
   });
   console.log(`A sender of notifications, at ${url}
+Its budgets are ${where}
 
 Five an hour for each user; the sixth is refused
   curl -i -d 'Your code is 123456' '${url}/send?to=ada&provider=sms'

@@ -23,7 +23,7 @@ export async function start(
 ): Promise<Started> {
   const child = spawn(process.execPath, [`examples/${file}`], {
     cwd: ROOT,
-    env: { ...process.env, PORT: '', FASTIFY_PORT: '', EXPRESS_PORT: '', ...env },
+    env: { ...process.env, PORT: '', FASTIFY_PORT: '', EXPRESS_PORT: '', REDIS_URL: '', ...env },
   });
   const ended = once(child, 'close').then(([status]) => status as number | null);
   onTestFinished(async () => {
