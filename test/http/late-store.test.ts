@@ -2,6 +2,7 @@ import { concurrency, fixedWindow } from '@tollgate/core';
 import { describe, expect, it, test } from 'vitest';
 import { ask, inTurn, start, tally, together } from './clients.ts';
 import { LateStore } from './late-store.ts';
+import { silent } from './log.ts';
 import { FRAMEWORKS } from './servers.ts';
 import { Turnstile } from './turnstile.ts';
 
@@ -110,18 +111,57 @@ describe.each(FRAMEWORKS)('$name', ({ serve }) => {
     expect(most).toBeLessThanOrEqual(5);
   });
 
-  it('hands what a store cannot do to the error handling of the framework, once', async () => {
-    let handled = 0;
+  it('answers by the failure policy what a store cannot, whatever it rejects with', async () => {
+    const told: unknown[] = [];
     const store = new LateStore();
     const { url, errors } = await serve({
-      gates: [{ store, policy: ten }],
-      routes: [{ path: '/', handler: () => ({ body: `${++handled}` }) }],
+      gates: [{ store, policy: two, onStoreError: (error) => told.push(error) }],
     });
     const fault = new RangeError('a mistake of the store');
     store.fault = fault;
-    expect(await inTurn(url, 2)).toEqual([500, 500]);
-    expect([handled, errors]).toEqual([0, [fault, fault]]);
+    expect(await inTurn(url, 3)).toEqual([200, 200, 429]);
+    expect(told.map((error) => (error as Error).cause)).toEqual([fault, fault, fault]);
     store.fault = undefined;
-    expect(await inTurn(url, 1)).toEqual([200]);
+    expect(await inTurn(url, 3)).toEqual([200, 200, 429]);
+    expect(errors).toEqual([]);
+  });
+
+  it('gives back without the store what does not count', async () => {
+    const store = new LateStore();
+    const { url } = await serve({
+      gates: [
+        {
+          store,
+          logger: silent,
+          limits: [{ name: 'failures', policy: two, countOnly: 'failures' }],
+        },
+      ],
+      routes: [{ path: '/' }, { path: '/wrong', handler: () => ({ status: 401 }) }],
+    });
+    store.fault = new Error('gone');
+    expect(await inTurn(url, 5)).toEqual([200, 200, 200, 200, 200]);
+    expect(await inTurn(`${url}/wrong`, 3)).toEqual([401, 401, 429]);
+  });
+
+  it('frees without the store the slots taken without it', async () => {
+    const store = new LateStore();
+    const { url } = await serve({
+      gates: [
+        { store, logger: silent, limits: [{ name: 'slots', policy: concurrency({ limit: 1 }) }] },
+      ],
+    });
+    store.fault = new Error('gone');
+    expect(await inTurn(url, 4)).toEqual([200, 200, 200, 200]);
+  });
+
+  it('charges a dearer route the difference without the store, too', async () => {
+    const store = new LateStore();
+    const { url, gate } = await serve({
+      gates: [{ store, logger: silent, policy: ten }],
+      routes: [{ path: '/' }, { path: '/search', rateLimit: { cost: 4 } }],
+    });
+    store.fault = new Error('gone');
+    expect(await inTurn(`${url}/search`, 2)).toEqual([200, 200]);
+    expect((await gate.limiter.peek({ default: '127.0.0.1' })).remaining).toBe(2);
   });
 });

@@ -53,6 +53,7 @@ export type WhenStoreFails =
 
 /** Where charges were booked, and what is done about them later. No call rejects because of the store. */
 export interface Ledger {
+  /** Whose budgets the charges are of. In an outage they are booked elsewhere. */
   readonly store: Store;
   correct(corrections: readonly Correction[]): MaybePromise<void>;
   release(held: readonly BookedCharge[]): MaybePromise<void>;
@@ -284,6 +285,11 @@ export class Decision {
     });
     const allowed = verdicts.every((verdict) => verdict.allowed || verdict.shadow);
     return new Decision({ admitted: allowed, verdicts, at, delay: 0 }, this.#charges);
+  }
+
+  /** Its charges as they were booked, which in an outage are not those that the store was asked for. */
+  charges(): readonly BookedCharge[] {
+    return this.#charges;
   }
 
   /** The charges that hold a slot still. */

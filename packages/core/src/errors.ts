@@ -31,12 +31,17 @@ export class TollgateClosedError extends Error {
 export class TollgateStoreError extends Error {
   override readonly name = 'TollgateStoreError';
   readonly code = 'TOLLGATE_STORE';
-  /** How long until the store is tried again, in milliseconds; 0 for now. */
-  readonly retryAfterMs: number;
+  readonly #retryAfter: () => number;
 
-  constructor(problem: string, retryAfterMs: number, cause?: unknown) {
+  /** @param retryAfterMs may be a function, of an error that many calls fail with. */
+  constructor(problem: string, retryAfterMs: number | (() => number), cause?: unknown) {
     super(problem, cause === undefined ? undefined : { cause });
-    this.retryAfterMs = retryAfterMs;
+    this.#retryAfter = typeof retryAfterMs === 'function' ? retryAfterMs : () => retryAfterMs;
+  }
+
+  /** How long until the store is tried again, in milliseconds; 0 for now. */
+  get retryAfterMs(): number {
+    return this.#retryAfter();
   }
 }
 

@@ -1,15 +1,16 @@
 import type { Rule } from './algorithm.ts';
+import { ConcurrencyRule } from './algorithms/concurrency.ts';
 import { ruleOf } from './algorithms/index.ts';
 import type { BookedCharge, Ledger, Verdict } from './decision.ts';
 import type { TollgateStoreError } from './errors.ts';
+import { Exhausted, type Line } from './exhausted.ts';
 import { parsePolicy, type Policy } from './policy.ts';
-import type { Answer, Mode } from './store.ts';
+import type { Answer, Mode, Store } from './store.ts';
 import { MemoryStore } from './stores/memory.ts';
+import { drainRate } from './tick.ts';
 
 /** A refusal while the store is down says to come back no sooner than this, in milliseconds. */
 const LEAST_RETRY_MS = 1_000;
-/** Keys known to be exhausted that are remembered. */
-const MOST_KNOWN = 10_000;
 
 /** What is decided without the store, and the charges as they were then made. */
 export interface FallbackAnswer {
@@ -17,107 +18,154 @@ export interface FallbackAnswer {
   readonly charges: readonly BookedCharge[];
 }
 
+const fallbacks = new WeakMap<Store, Fallback>();
+
 /**
  * Answers while the store cannot, each limit as it says: `local` by the same policy, or a share of it, in this
  * process's memory; `allow` not at all; `deny` by refusing. What is in memory is kept from outage to outage.
  */
 export class Fallback {
-  private readonly local = new MemoryStore();
-  private readonly ledger: Ledger;
-  private readonly exhausted = new Map<string, number>();
+  /** Stands in for the store. */
+  readonly local: MemoryStore = new MemoryStore();
+  private readonly exhausted = new Exhausted();
   private readonly shares = new WeakMap<Rule, Map<number, Rule>>();
 
-  constructor() {
-    this.ledger = {
-      store: this.local,
-      correct: (corrections) => this.local.correct(corrections),
-      release: (held) => this.local.correct(held.map((charge) => ({ charge, units: -1 }))),
-    };
+  /** One for each store, since limiters that share it share its budgets. */
+  static of(store: Store): Fallback {
+    const fallback = fallbacks.get(store) ?? new Fallback();
+    fallbacks.set(store, fallback);
+    return fallback;
   }
 
-  /** Remembers until when the store would refuse a key, so that an outage does not set it free. */
+  /** Remembers which keys the store says are exhausted, so that an outage does not set them free. */
   remember(verdicts: readonly Verdict[]): void {
-    for (const { name, key, allowed, retryAfterMs } of verdicts) {
-      if (allowed || retryAfterMs === Infinity) continue;
-      const line = `${name}\n${key}`;
-      this.exhausted.delete(line);
-      if (this.exhausted.size >= MOST_KNOWN) {
-        this.exhausted.delete(this.exhausted.keys().next().value ?? '');
-      }
-      this.exhausted.set(line, performance.now() + retryAfterMs);
-    }
+    this.exhausted.remember(verdicts);
   }
 
-  decide(charges: readonly BookedCharge[], mode: Mode, error: TollgateStoreError): FallbackAnswer {
-    const local = charges
-      .filter(({ whenStoreFails }) => whenStoreFails !== 'allow' && whenStoreFails !== 'deny')
-      .map((charge) => this.localCharge(charge));
+  /** Units were given back, so that nobody knows any more until when these keys are exhausted. */
+  givenBack(lines: readonly Line[]): void {
+    this.exhausted.forget(lines);
+  }
+
+  /** What was known of a limit's keys went by another policy. */
+  replace(name: string): void {
+    this.exhausted.forgetLimit(name);
+  }
+
+  reset(lines: readonly Line[]): void {
+    this.exhausted.forget(lines);
+    this.local.reset(lines);
+  }
+
+  refund(charges: readonly BookedCharge[]): void {
+    const local = charges.filter(isLocal);
+    this.local.refund(local.map((charge) => this.localCharge(charge, charge.ledger)));
+  }
+
+  /** @param ledger where what is charged meanwhile is settled later. */
+  decide(
+    charges: readonly BookedCharge[],
+    mode: Mode,
+    error: TollgateStoreError,
+    ledger: Ledger,
+  ): FallbackAnswer {
+    const local = charges.filter(isLocal).map((charge) => this.localCharge(charge, ledger));
     const denied = charges.filter(
       ({ whenStoreFails, shadow }) => whenStoreFails === 'deny' && !shadow,
     );
-    const known = local.some((charge) => this.knownWaitMs(charge) > 0 && !charge.shadow);
-    const refused = denied.length > 0 || known;
+    // A charge that is made without asking is not refused.
+    const known = local.map((charge) =>
+      mode === 'charge' ? undefined : this.exhausted.until(charge),
+    );
+    const refused =
+      denied.length > 0 || local.some(({ shadow }, index) => known[index] !== undefined && !shadow);
     const answer = this.local.decide(local, refused ? 'peek' : mode);
     const verdicts = [
       ...denied.map((charge) => unavailable(charge, error)),
-      ...answer.verdicts.map((verdict, index): Verdict => {
-        const waitMs = this.knownWaitMs(local[index] as BookedCharge);
-        const source = 'fallback';
-        if (waitMs === 0) return { ...verdict, source };
-        const reason = verdict.allowed ? 'limited' : verdict.reason;
-        const retryAfterMs = Math.max(waitMs, verdict.retryAfterMs);
-        return { ...verdict, source, allowed: false, reason, remaining: 0, retryAfterMs };
-      }),
+      ...answer.verdicts.map((verdict, index): Verdict => ({
+        ...verdict,
+        ...known[index]?.(verdict),
+        source: 'fallback',
+      })),
     ];
     const order = new Map(charges.map(({ name }, index) => [name, index]));
     verdicts.sort((a, b) => (order.get(a.name) ?? 0) - (order.get(b.name) ?? 0));
-    const { at, delay } = answer;
-    return {
-      answer: { admitted: answer.admitted && !refused, verdicts, at, delay },
-      charges: local,
-    };
+    const admitted = answer.admitted && !refused;
+    const delay = admitted ? answer.delay : 0;
+    return { answer: { admitted, verdicts, at: answer.at, delay }, charges: local };
   }
 
-  private localCharge(charge: BookedCharge): BookedCharge {
+  private localCharge(charge: BookedCharge, ledger: Ledger): BookedCharge {
     const { rule, whenStoreFails } = charge;
     const own =
       typeof whenStoreFails === 'object' ? this.part(rule, whenStoreFails.local.share) : rule;
-    return charge.at(this.ledger, own);
-  }
-
-  private knownWaitMs({ name, key, cost }: BookedCharge): number {
-    const until = cost === 0 ? undefined : this.exhausted.get(`${name}\n${key}`);
-    return until === undefined ? 0 : Math.max(0, until - performance.now());
+    return charge.at(ledger, own);
   }
 
   /** A rule of a part of the budget. */
   private part(rule: Rule, share: number): Rule {
     const known = this.shares.get(rule) ?? new Map<number, Rule>();
-    const part = known.get(share) ?? ruleOf(parsePolicy(partOf(rule.policy, share)));
+    const part = known.get(share) ?? partOfRule(rule, share);
     this.shares.set(rule, known.set(share, part));
     return part;
   }
 }
 
-/** A policy of a part of the budget, of at least one unit where the whole has any. */
+function isLocal({ whenStoreFails }: BookedCharge): boolean {
+  return whenStoreFails !== 'allow' && whenStoreFails !== 'deny';
+}
+
+function partOfRule(rule: Rule, share: number): Rule {
+  const policy = partOf(rule.policy, share);
+  return rule instanceof ConcurrencyRule && policy.algorithm === 'concurrency'
+    ? new ConcurrencyRule(policy, partOfUnits(rule.kept, share))
+    : ruleOf(policy);
+}
+
+/** Rounded up, less a hair, so that 0.07 of 100, which is 7.000000000000001, is 7. */
+function partOfUnits(units: number, share: number): number {
+  return units === 0 ? 0 : Math.max(1, Math.ceil(units * share - 1e-9));
+}
+
+/** A policy of a part of the budget, rounded up. */
 export function partOf(policy: Policy, share: number): Policy {
-  const part = (units: number): number =>
-    units === 0 ? 0 : Math.max(1, Math.floor(units * share));
   switch (policy.algorithm) {
     case 'token-bucket':
     case 'leaky-bucket':
-      // A lower rate in whole numbers is the same rate over a longer time.
-      return {
-        ...policy,
-        capacity: part(policy.capacity),
-        per: Math.ceil((policy.per * 1_000) / share) / 1_000,
-      };
+      return parsePolicy({ ...policy, ...partOfBucket(policy, share) });
     case 'fixed-window':
     case 'sliding-window':
     case 'sliding-log':
     case 'concurrency':
-      return { ...policy, limit: part(policy.limit) };
+      return parsePolicy({ ...policy, limit: partOfUnits(policy.limit, share) });
   }
+}
+
+type Bucket = Pick<Extract<Policy, { rate: number }>, 'capacity' | 'rate' | 'per'>;
+
+const LONGEST_US = 400 * 86_400_000_000;
+const GRAINS_US = [1, 1_000, 1_000_000];
+
+/** A part of a bucket. A lower rate in whole numbers is the same rate over a longer time, where that can be counted. */
+function partOfBucket(whole: Bucket, share: number): Bucket {
+  const capacity = partOfUnits(whole.capacity, share);
+  const wholeUs = Math.round(whole.per * 1_000);
+  const us = wholeUs / share;
+  const longer = GRAINS_US.filter((grain) => grain === 1 || us >= 1_000 * grain).map((grain) => ({
+    rate: whole.rate,
+    us: Math.ceil(us / grain - 1e-9) * grain,
+  }));
+  const lower = [LONGEST_US, wholeUs].map((each) => ({
+    rate: partOfUnits(whole.rate, (share * each) / wholeUs),
+    us: each,
+  }));
+  const fitting = [...longer, ...lower].find(
+    ({ rate, us: each }) => each <= LONGEST_US && drainRate(capacity, rate, each) !== undefined,
+  );
+  // The whole rate can be counted, with a smaller capacity too.
+  return fitting === undefined
+    ? { ...whole, capacity }
+    : { capacity, rate: fitting.rate, per: fitting.us / 1_000 };
 }
 
 function unavailable({ name, key, rule, cost }: BookedCharge, error: TollgateStoreError): Verdict {

@@ -18,11 +18,11 @@ import {
   refuseUnknown,
 } from './limits.ts';
 import { consoleLogger, type Logger } from './logger.ts';
-import { andThen, isPromise, type MaybePromise } from './maybe-promise.ts';
+import { allDone, andThen, isPromise, type MaybePromise } from './maybe-promise.ts';
 import type { PolicyInput } from './policy.ts';
 import { Tenant } from './registry.ts';
 import { HeldSlots } from './slots.ts';
-import type { Answer, Charge, Health, Mode, Store } from './store.ts';
+import type { Answer, Health, Mode, Store } from './store.ts';
 import { type MemoryStore, memoryStore } from './stores/memory.ts';
 import { type Line, WaitingLines } from './waiting.ts';
 
@@ -36,7 +36,7 @@ export interface LimiterOptions<S extends Store = Store> {
   readonly logger?: Logger;
   /** Told of every decision of `consume`. Must not throw. */
   readonly onDecision?: (decision: Decision) => void;
-  /** Told of every store error that a call did not reject with. Must not throw. */
+  /** Told once of every store error that a call did not reject with. Must not throw. */
   readonly onStoreError?: (error: unknown) => void;
 }
 
@@ -69,8 +69,14 @@ export class Limiter<S extends Store = Store> {
   private readonly tenant: Tenant;
   private readonly slots: HeldSlots;
   private readonly waiting = new WaitingLines();
-  /** Made when a store that may fail first answers. */
-  private fallback: Fallback | undefined;
+  /** What answers in place of a store that may fail. */
+  private readonly fallback: Fallback | undefined;
+  /** Of what was charged while the store was out. Made when that first happens. */
+  private ledgerWithout: Ledger | undefined;
+  /** Whether the store failed when it was last asked. */
+  private isOut = false;
+  /** Errors that many calls fail with, such as those of one batch, and that are reported once. */
+  private readonly reported = new WeakSet<TollgateStoreError>();
   private closing: MaybePromise<void> | undefined;
   private readonly madeAt = Date.now();
   private closed = false;
@@ -90,15 +96,8 @@ export class Limiter<S extends Store = Store> {
       );
     }
     checkObservers(options);
-    const ledger: Ledger = {
-      store: this.store,
-      correct: (corrections) => {
-        const charges = corrections.map(({ charge }) => charge);
-        return this.quietly(() => this.store.correct(corrections), charges);
-      },
-      release: (held) => this.free(held),
-    };
-    this.limits = new Limits(priorities, ledger);
+    this.limits = new Limits(priorities, this.ledgerIn(this.store));
+    if (this.store.async) this.fallback = Fallback.of(this.store);
     if (!Array.isArray(limits)) {
       throw new TollgateConfigError('limits', `expected an array of limits, got ${show(limits)}`);
     }
@@ -181,18 +180,30 @@ export class Limiter<S extends Store = Store> {
   /**
    * Takes units off what the keys owe, never below nothing, and creates no key.
    *
-   * @throws TollgateArgumentError for a concurrency limit, whose slots are released.
+   * @throws TollgateArgumentError for a concurrency limit, whose slots are released; TollgateStoreError, as a rejection,
+   * when the store cannot be asked: the units are then taken off what this process counts while the store is out.
    */
   refund(keys: Keys, cost?: Cost): Reply<S, void> {
     const charges = this.countedCharges(keys, cost, 'refund');
     if (this.closed) return this.refuseClosed();
-    return this.thenNudge(this.store.refund(charges), charges);
+    this.fallback?.givenBack(charges);
+    const done = this.store.refund(charges);
+    const orLocally = (error: unknown): never => {
+      this.fallback?.refund(charges);
+      throw error;
+    };
+    return this.thenNudge(isPromise(done) ? done.catch(orLocally) : done, charges);
   }
 
-  /** Forgets these keys. */
+  /**
+   * Forgets these keys, and what this process counted for them while the store was out.
+   *
+   * @throws TollgateStoreError, as a rejection, when the store cannot be asked; this process has forgotten them then.
+   */
   reset(keys: Keys): Reply<S, void> {
     const forgotten = this.limits.keysOf(keys);
     if (this.closed) return this.refuseClosed();
+    this.fallback?.reset(forgotten);
     return this.thenNudge(this.store.reset(forgotten), forgotten);
   }
 
@@ -204,6 +215,7 @@ export class Limiter<S extends Store = Store> {
   update(name: string, policy: PolicyInput): void {
     if (this.closed) throw new TollgateClosedError();
     this.tenant.replace(name, this.limits.update(name, policy));
+    this.fallback?.replace(name);
     this.waiting.nudgeAll();
   }
 
@@ -227,11 +239,22 @@ export class Limiter<S extends Store = Store> {
   /** Decides charges that are made already. */
   decide(charges: readonly BookedCharge[], mode: Mode, notify: boolean): Reply<S, Decision> {
     if (this.closed) return this.refuseClosed();
-    const answer = this.store.decide(charges, mode) as MaybePromise<Answer>;
-    const decision = this.store.async
-      ? this.decidedLater(answer as Promise<Answer>, charges, mode, notify)
-      : this.decided(answer as Answer, charges, notify);
+    const { fallback } = this;
+    const decision =
+      fallback === undefined
+        ? this.decided(this.store.decide(charges, mode) as Answer, charges, notify)
+        : this.decidedLater(this.ask(charges, mode), charges, mode, notify, fallback);
     return decision as Reply<S, Decision>;
+  }
+
+  /** Asks a store that may fail. What it throws at once is a failure like any other, but for misuse. */
+  private ask(charges: readonly BookedCharge[], mode: Mode): Promise<Answer> {
+    try {
+      return this.store.decide(charges, mode) as Promise<Answer>;
+    } catch (error) {
+      if (isMisuse(error)) throw error;
+      return Promise.reject(error);
+    }
   }
 
   /** Waits for the store's answer; where there is none, each limit says what to do without. */
@@ -240,20 +263,27 @@ export class Limiter<S extends Store = Store> {
     charges: readonly BookedCharge[],
     mode: Mode,
     notify: boolean,
+    fallback: Fallback,
   ): Promise<Decision> {
-    const without = (this.fallback ??= new Fallback());
     let known: Answer;
     try {
       known = await answer;
     } catch (error) {
-      if (!(error instanceof TollgateStoreError)) throw error;
-      // Only what was tried is news: while the store is known to be down, nothing is.
-      if (error.cause !== undefined) this.report(error);
-      const fallback = without.decide(charges, mode, error);
-      return this.decided(fallback.answer, fallback.charges, notify);
+      if (isMisuse(error)) throw error;
+      const failure = asStoreError(error);
+      this.isOut = true;
+      this.report(failure);
+      const ledger = (this.ledgerWithout ??= this.ledgerIn(fallback.local));
+      const without = fallback.decide(charges, mode, failure, ledger);
+      return this.decided(without.answer, without.charges, notify);
     }
-    without.remember(known.verdicts);
-    return this.decided(known, charges, notify);
+    if (known.failure !== undefined) this.report(known.failure);
+    fallback.remember(known.verdicts);
+    const decision = this.decided(known, charges, notify);
+    // Those who wait were told when this process would admit them.
+    if (this.isOut) this.waiting.nudgeAll();
+    this.isOut = false;
+    return decision;
   }
 
   private decided(answer: Answer, charges: readonly BookedCharge[], notify: boolean): Decision {
@@ -265,11 +295,14 @@ export class Limiter<S extends Store = Store> {
 
   /** Tells `onDecision`, whose failing is not the request's. */
   notify(decision: Decision): void {
-    if (this.onDecision === undefined) return;
-    const report = (error: unknown): void => this.logger.error({ err: error }, 'onDecision failed');
+    if (this.onDecision !== undefined) this.tell(this.onDecision, decision, 'onDecision');
+  }
+
+  private tell<T>(observer: (told: T) => void, told: T, name: string): void {
+    const report = (error: unknown): void => this.logger.error({ err: error }, `${name} failed`);
     try {
-      const told: unknown = this.onDecision(decision);
-      if (isPromise(told)) told.catch(report);
+      const done: unknown = observer(told);
+      if (isPromise(done)) done.catch(report);
     } catch (error) {
       report(error);
     }
@@ -284,18 +317,48 @@ export class Limiter<S extends Store = Store> {
     );
   }
 
-  private free(held: readonly Charge[]): MaybePromise<void> {
-    this.slots.delete(held);
-    if (held.length === 0) return undefined;
-    const corrections = held.map((charge) => ({ charge, units: -1 }));
-    return this.quietly(() => this.store.correct(corrections), held);
+  /** A ledger of what is booked in `place`: the store, or what stands in for it. */
+  private ledgerIn(place: Store): Ledger {
+    return {
+      store: this.store,
+      correct: (corrections) => {
+        const charges = corrections.map(({ charge }) => charge);
+        if (place === this.store) this.fallback?.givenBack(charges);
+        return this.quietly(() => place.correct(corrections), charges);
+      },
+      release: (held) => this.free(held),
+    };
   }
 
-  private renew(held: readonly Charge[]): void {
-    void andThen(
-      this.quietly(() => this.store.renew(held) as MaybePromise<boolean[]>, []),
-      (kept) => this.slots.delete(held.filter((_, index) => kept?.[index] === false)),
+  /** Where these were booked, and which of them there. */
+  private places(held: readonly BookedCharge[]): [Store, readonly BookedCharge[]][] {
+    const { fallback, store } = this;
+    const isWithout = ({ ledger }: BookedCharge): boolean => ledger === this.ledgerWithout;
+    const without = held.filter(isWithout);
+    if (fallback === undefined || without.length === 0) return [[store, held]];
+    const within = held.filter((charge) => !isWithout(charge));
+    const places: [Store, readonly BookedCharge[]][] = [[fallback.local, without]];
+    if (within.length > 0) places.push([store, within]);
+    return places;
+  }
+
+  private free(held: readonly BookedCharge[]): MaybePromise<void> {
+    this.slots.delete(held);
+    if (held.length === 0) return undefined;
+    return allDone(
+      this.places(held).map(([place, own]) =>
+        this.quietly(() => place.correct(own.map((charge) => ({ charge, units: -1 }))), own),
+      ),
     );
+  }
+
+  private renew(held: readonly BookedCharge[]): void {
+    for (const [place, own] of this.places(held)) {
+      void andThen(
+        this.quietly(() => place.renew(own) as MaybePromise<boolean[]>, []),
+        (kept) => this.slots.delete(own.filter((_, index) => kept?.[index] === false)),
+      );
+    }
   }
 
   /**
@@ -319,8 +382,12 @@ export class Limiter<S extends Store = Store> {
   }
 
   private report(error: unknown): undefined {
+    if (error instanceof TollgateStoreError) {
+      if (this.reported.has(error)) return undefined;
+      this.reported.add(error);
+    }
     if (this.onStoreError === undefined) this.logger.error({ err: error }, 'the store failed');
-    else this.onStoreError(error);
+    else this.tell(this.onStoreError, error, 'onStoreError');
     return undefined;
   }
 
@@ -333,6 +400,17 @@ export class Limiter<S extends Store = Store> {
     if (this.store.async) return Promise.reject(error) as Reply<S, T>;
     throw error;
   }
+}
+
+/** Whether an error says that the store was called wrongly, and not that it failed. */
+function isMisuse(error: unknown): boolean {
+  return error instanceof TollgateArgumentError || error instanceof TollgateConfigError;
+}
+
+function asStoreError(error: unknown): TollgateStoreError {
+  if (error instanceof TollgateStoreError) return error;
+  const problem = error instanceof Error ? error.message : show(error);
+  return new TollgateStoreError(`the store failed: ${problem}`, 0, error);
 }
 
 function checkObservers(options: LimiterOptions): void {

@@ -1,4 +1,4 @@
-import type { Charge } from './store.ts';
+import type { BookedCharge } from './decision.ts';
 
 /** A slot is renewed this often within its timeout, so that one late renewal loses nothing. */
 const RENEWALS = 3;
@@ -10,16 +10,16 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
  * its slot; it does not keep the process alive.
  */
 export class HeldSlots {
-  private readonly held = new Set<Charge>();
-  private readonly renew: (held: readonly Charge[]) => void;
+  private readonly held = new Set<BookedCharge>();
+  private readonly renew: (held: readonly BookedCharge[]) => void;
   private timer: NodeJS.Timeout | undefined;
   private everyMs = Infinity;
 
-  constructor(renew: (held: readonly Charge[]) => void) {
+  constructor(renew: (held: readonly BookedCharge[]) => void) {
     this.renew = renew;
   }
 
-  add(slots: readonly Charge[]): void {
+  add(slots: readonly BookedCharge[]): void {
     for (const slot of slots) {
       this.held.add(slot);
       const { policy } = slot.rule;
@@ -29,12 +29,12 @@ export class HeldSlots {
     }
   }
 
-  delete(slots: readonly Charge[]): void {
+  delete(slots: readonly BookedCharge[]): void {
     for (const slot of slots) this.held.delete(slot);
     if (this.held.size === 0) this.stop();
   }
 
-  all(): Charge[] {
+  all(): BookedCharge[] {
     return [...this.held];
   }
 

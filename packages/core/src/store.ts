@@ -33,6 +33,11 @@ export interface Answer {
   readonly at: number;
   /** How long to hold an admitted request, in microseconds. */
   readonly delay: number;
+  /**
+   * What went wrong beside, though the answer stands: such as units that could not be given back. A limit that could
+   * not be asked for that reason has no verdict.
+   */
+  readonly failure?: unknown;
 }
 
 /** How a store is. */

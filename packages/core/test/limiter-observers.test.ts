@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Decision } from '../src/decision.ts';
+import { TollgateStoreError } from '../src/errors.ts';
 import { createLimiter, type Limiter, type LimiterOptions } from '../src/limiter.ts';
 import type { Logger } from '../src/logger.ts';
 import { concurrency, fixedWindow } from '../src/policy.ts';
@@ -82,15 +83,48 @@ describe('a store that fails', () => {
     return store;
   }
 
-  it('rejects the calls that ask it, with its error', async () => {
-    await failed({}, async (limiter) => {
+  it('leaves decisions to the failure policy, whatever it rejects with', async () => {
+    const errors: unknown[] = [];
+    const onStoreError = (error: unknown): void => void errors.push(error);
+    await failed({ onStoreError }, async (limiter) => {
       for (const call of ['consume', 'peek', 'wait'] as const) {
-        await expect(limiter[call](keys)).rejects.toBe(fault);
+        expect(await limiter[call](keys)).toMatchObject({ allowed: true, source: 'fallback' });
       }
-      for (const call of ['charge', 'refund', 'reset'] as const) {
+      expect(await limiter.charge({ ip: 'a' })).toMatchObject({ source: 'fallback' });
+    });
+    expect(errors).toHaveLength(4);
+    for (const error of errors) {
+      expect(error).toBeInstanceOf(TollgateStoreError);
+      expect(error).toMatchObject({ cause: fault, retryAfterMs: 0 });
+    }
+  });
+
+  it('rejects what cannot be done without it, with its error', async () => {
+    await failed({}, async (limiter) => {
+      for (const call of ['refund', 'reset'] as const) {
         await expect(limiter[call]({ ip: 'a' })).rejects.toBe(fault);
       }
     });
+  });
+
+  it.each<[string, () => unknown]>([
+    [
+      'throws',
+      () => {
+        throw new Error('mine');
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('mine'))],
+  ])('is decided without even where onStoreError %s', async (_, onStoreError) => {
+    const { lines, logger } = log();
+    await failed({ logger, onStoreError }, async (limiter, decision) => {
+      expect((await limiter.consume(keys)).allowed).toBe(true);
+      await decision.settle(0);
+    });
+    expect(lines.map(([, , message]) => message)).toEqual([
+      'onStoreError failed',
+      'onStoreError failed',
+    ]);
   });
 
   it('does not reject what settles or releases, and tells onStoreError', async () => {

@@ -18,12 +18,15 @@ export class ConcurrencyRule implements Rule {
   readonly queues = false;
   readonly refusal: 'limited' | 'overloaded';
   readonly numbers: readonly number[];
+  /** Slots reserved for higher priorities. */
+  readonly kept: number;
   private readonly timeout: number;
   private readonly room: number;
 
   constructor(policy: ConcurrencyPolicy, kept = 0) {
     this.policy = policy;
     this.quota = policy.limit;
+    this.kept = kept;
     this.refusal = policy.reserved === undefined ? 'limited' : 'overloaded';
     this.timeout = Math.round(policy.slotTimeout * 1_000);
     this.room = Math.max(0, policy.limit - kept);

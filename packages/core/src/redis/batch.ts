@@ -1,3 +1,5 @@
+import { show, TollgateStoreError } from '../errors.ts';
+
 /** One item of a batch: the keys it touches, and its part of the arguments. */
 export interface Item<T> {
   readonly keys: readonly string[];
@@ -10,20 +12,31 @@ export interface Item<T> {
 /** A reply being read, one integer after the other. */
 export class Reply {
   readonly at: number;
-  private readonly numbers: readonly number[];
-  private cursor = 1;
+  private readonly numbers: readonly unknown[];
+  private cursor = 0;
 
-  constructor(numbers: readonly number[]) {
-    this.numbers = numbers;
-    this.at = Number(numbers[0]);
+  /** @throws TollgateStoreError, as `next` does, for what the script cannot have answered. */
+  constructor(reply: unknown) {
+    if (!Array.isArray(reply)) throw nonsense(reply);
+    this.numbers = reply;
+    this.at = this.next();
   }
 
   next(): number {
-    const number = this.numbers[this.cursor++];
-    if (number === undefined) throw new Error('Redis answered less than was asked.');
-    return Number(number);
+    const said = this.numbers[this.cursor++];
+    const number = typeof said === 'string' ? Number(said) : said;
+    if (typeof number !== 'number' || !Number.isInteger(number)) throw nonsense(said);
+    return number;
   }
 }
+
+/** A proxy between here and Redis may say anything. */
+function nonsense(reply: unknown): TollgateStoreError {
+  const cause = new TypeError(`expected whole numbers, got ${show(reply)}`);
+  return new TollgateStoreError('the store answered what was not asked', 0, cause);
+}
+
+type Sender = (keys: string[], args: string[], madeAt: number) => Promise<unknown>;
 
 interface Waiting<T> {
   readonly item: Item<T>;
@@ -41,25 +54,22 @@ const MOST_KEYS = 96;
  * so that a lone caller waits for nobody.
  */
 export class Batches {
-  private readonly send: (keys: string[], args: string[], madeAt: number) => Promise<number[]>;
+  private readonly send: Sender;
   private readonly isIdle: () => boolean;
   private readonly coalesce: boolean;
   private waiting: Waiting<unknown>[] = [];
   private scheduled = false;
 
-  constructor(
-    send: (keys: string[], args: string[], madeAt: number) => Promise<number[]>,
-    isIdle: () => boolean,
-    coalesce: boolean,
-  ) {
+  constructor(send: Sender, isIdle: () => boolean, coalesce: boolean) {
     this.send = send;
     this.isIdle = isIdle;
     this.coalesce = coalesce;
   }
 
-  run<T>(item: Item<T>): Promise<T> {
+  /** @param madeAt when the call was made whose deadline the item keeps to, on the monotonic clock. */
+  run<T>(item: Item<T>, madeAt: number = performance.now()): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const entry: Waiting<T> = { item, madeAt: performance.now(), resolve, reject };
+      const entry: Waiting<T> = { item, madeAt, resolve, reject };
       if (!this.coalesce || (this.isIdle() && this.waiting.length === 0)) {
         this.flush([entry as Waiting<unknown>]);
         return;
@@ -102,14 +112,14 @@ export class Batches {
       item.write(own, args);
     }
     const madeAt = batch.reduce((least, entry) => Math.min(least, entry.madeAt), Infinity);
-    this.send([...places.keys()], args, madeAt).then(
-      (numbers) => {
-        const reply = new Reply(numbers);
+    this.send([...places.keys()], args, madeAt)
+      .then((answer) => {
+        const reply = new Reply(answer);
         for (const { item, resolve } of batch) resolve(item.read(reply));
-      },
-      (error: unknown) => {
+      })
+      // Those who have their answer already are not told of what came after it.
+      .catch((error: unknown) => {
         for (const { reject } of batch) reject(error);
-      },
-    );
+      });
   }
 }

@@ -1,4 +1,5 @@
-import { TollgateStoreError } from '../errors.ts';
+import { show, TollgateConfigError, TollgateStoreError } from '../errors.ts';
+import { refuseUnknown } from '../limits.ts';
 import type { Health } from '../store.ts';
 import type { Connection } from './clients.ts';
 
@@ -7,6 +8,50 @@ export interface BreakerOptions {
   readonly failures?: number;
   /** How often a store that is down is probed, in milliseconds; default 250. */
   readonly probeMs?: number;
+}
+
+const OPTIONS = ['failures', 'probeMs'] as const;
+/** setTimeout and setInterval take 31 bits. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** Probes in a row without any answer after which the connection is taken for dead, and made anew. */
+const SILENT_PROBES = 2;
+/** How long a new connection may take while the store is down; twice as long after each that took longer. */
+const PATIENCE_MS = 1_000;
+const MOST_PATIENCE_MS = 16_000;
+
+/** @throws TollgateConfigError for a deadline or a breaker that cannot work. */
+export function checkGuard(deadlineMs: unknown, breaker: unknown): void {
+  if (deadlineMs !== undefined && !isDuration(deadlineMs)) {
+    throw new TollgateConfigError(
+      'deadlineMs',
+      `expected a number of milliseconds above 0, got ${show(deadlineMs)}`,
+    );
+  }
+  if (breaker === undefined) return;
+  if (typeof breaker !== 'object' || breaker === null || Array.isArray(breaker)) {
+    throw new TollgateConfigError(
+      'breaker',
+      `expected options such as { failures: 5, probeMs: 250 }, got ${show(breaker)}`,
+    );
+  }
+  refuseUnknown(breaker, OPTIONS, 'breaker');
+  const { failures, probeMs } = breaker as Record<(typeof OPTIONS)[number], unknown>;
+  if (failures !== undefined && !(Number.isSafeInteger(failures) && (failures as number) > 0)) {
+    throw new TollgateConfigError(
+      'breaker.failures',
+      `expected a whole number of 1 or more, got ${show(failures)}`,
+    );
+  }
+  if (probeMs !== undefined && !isDuration(probeMs)) {
+    throw new TollgateConfigError(
+      'breaker.probeMs',
+      `expected a number of milliseconds above 0, got ${show(probeMs)}`,
+    );
+  }
+}
+
+function isDuration(value: unknown): boolean {
+  return typeof value === 'number' && value > 0 && value <= LONGEST_TIMER_MS;
 }
 
 /**
@@ -20,14 +65,25 @@ export class Guard {
   private readonly failuresToOpen: number;
   private readonly probeMs: number;
   private readonly mostInFlight: number;
+  /** Resolves when the connection is ready for the first time. */
+  private readonly firstReady: Promise<void>;
+  private wasReady = false;
   private failures = 0;
   private inFlight = 0;
-  private everReady = false;
   private since = Date.now();
   private state: Health['store'] = 'up';
   private lastError: unknown;
+  private lastOfConnection: Error | undefined;
+  /** What calls fail with while the store is down: the failure that was one too many. */
+  private outage: TollgateStoreError | undefined;
+  /** What calls fail with while too many are in flight. */
+  private crowd: TollgateStoreError | undefined;
   private probe: NodeJS.Timeout | undefined;
   private nextProbeAt = 0;
+  private silentProbes = 0;
+  private patienceMs = PATIENCE_MS;
+  private connectingSince = 0;
+  private closed = false;
 
   constructor(
     connection: Connection,
@@ -42,12 +98,19 @@ export class Guard {
     this.mostInFlight = mostInFlight;
     this.failuresToOpen = failures;
     this.probeMs = probeMs;
-    connection.onError((error) => (this.lastError = error));
+    connection.onError((error) => (this.lastError = this.lastOfConnection = bare(error)));
+    this.firstReady = connection.isReady() ? Promise.resolve() : connection.ready();
+    void this.firstReady.then(() => (this.wasReady = true));
   }
 
   /** Whether nothing has been sent that is not answered yet. */
   get idle(): boolean {
     return this.inFlight === 0;
+  }
+
+  /** What a call made now would fail with at once; undefined while the store is up. */
+  get refusal(): TollgateStoreError | undefined {
+    return this.outage;
   }
 
   health(): Health {
@@ -61,55 +124,89 @@ export class Guard {
    * carried out nevertheless.
    */
   async call<T>(send: () => Promise<T>, madeAt: number): Promise<T> {
-    if (this.state !== 'up') throw this.refuse('the store is down');
-    if (this.inFlight >= this.mostInFlight) throw this.refuse('too many calls are in flight');
+    if (this.outage !== undefined) throw this.outage;
+    if (this.inFlight >= this.mostInFlight) throw this.crowded();
     const leftMs = this.deadlineMs - (performance.now() - madeAt);
-    this.inFlight++;
+    // Nothing was sent, so nothing was learnt about Redis.
+    if (leftMs <= 0) throw this.failure('this process was busy until the deadline had passed');
     try {
       const value = await this.inTime(send, leftMs);
       this.failures = 0;
-      this.everReady = true;
       return value;
     } catch (error) {
-      this.lastError = error;
-      if (++this.failures >= this.failuresToOpen) this.open();
-      throw this.refuse('the store failed', error);
-    } finally {
-      this.inFlight--;
+      const cause = (this.lastError = bare(error));
+      const failure = this.failure(`the store failed: ${cause.message}`, cause);
+      if (++this.failures >= this.failuresToOpen) this.open(failure);
+      throw failure;
     }
   }
 
   close(): void {
+    this.closed = true;
     clearInterval(this.probe);
   }
 
   private async inTime<T>(send: () => Promise<T>, leftMs: number): Promise<T> {
-    if (!this.connection.isReady() && this.everReady) throw new Error('not connected');
+    let late = false;
+    const answer = this.sent(send, () => late);
     let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(
-        () => reject(new Error(`no answer within ${this.deadlineMs} ms`)),
-        Math.max(0, leftMs),
-      );
+    const expiry = new Promise<never>((_, reject) => {
+      const expire = (): void => {
+        late = true;
+        reject(new Error(this.wasReady ? `no answer within ${this.deadlineMs} ms` : this.absent()));
+      };
+      // What has arrived while this process was busy is read first.
+      timer = setTimeout(() => setImmediate(expire), leftMs);
     });
-    const answer = this.connection.isReady() ? send() : this.connection.ready().then(send);
-    // A late answer is nobody's any more, and must not be an unhandled rejection.
+    // Whichever comes second is nobody's any more, and must not be an unhandled rejection.
     answer.catch(() => undefined);
+    expiry.catch(() => undefined);
     try {
-      return await Promise.race([answer, late]);
+      return await Promise.race([answer, expiry]);
     } finally {
       clearTimeout(timer);
     }
   }
 
-  private refuse(problem: string, cause?: unknown): TollgateStoreError {
-    const untilProbe = this.state === 'up' ? 0 : this.nextProbeAt - performance.now();
-    return new TollgateStoreError(problem, Math.max(0, untilProbe), cause);
+  /** In flight until it is answered, which may be long after its deadline. */
+  private async sent<T>(send: () => Promise<T>, isLate: () => boolean): Promise<T> {
+    this.inFlight++;
+    try {
+      if (!this.connection.isReady()) {
+        if (this.wasReady) throw new Error(this.absent());
+        await this.firstReady;
+        if (isLate()) throw new Error('connected too late');
+      }
+      return await send();
+    } finally {
+      this.inFlight--;
+      if (this.inFlight <= this.mostInFlight / 2) this.crowd = undefined;
+    }
   }
 
-  private open(): void {
-    if (this.state !== 'up') return;
+  private absent(): string {
+    const why = this.lastOfConnection?.message;
+    return why === undefined ? 'not connected' : `not connected; the last error was: ${why}`;
+  }
+
+  /** One error as long as the crowd lasts, since it is one fault. */
+  private crowded(): TollgateStoreError {
+    return (this.crowd ??= this.failure(`${this.inFlight} calls are not answered yet`));
+  }
+
+  private failure(problem: string, cause?: Error): TollgateStoreError {
+    const untilProbe = (): number =>
+      this.state === 'up' ? 0 : Math.max(0, this.nextProbeAt - performance.now());
+    return new TollgateStoreError(problem, untilProbe, cause);
+  }
+
+  private open(failure: TollgateStoreError): void {
+    if (this.outage !== undefined || this.closed) return;
+    this.outage = failure;
     this.change('down');
+    this.silentProbes = 0;
+    this.patienceMs = PATIENCE_MS;
+    this.connectingSince = performance.now();
     this.nextProbeAt = performance.now() + this.probeMs;
     this.probe = setInterval(() => void this.tryAgain(), this.probeMs);
     this.probe.unref();
@@ -117,18 +214,45 @@ export class Guard {
 
   private async tryAgain(): Promise<void> {
     this.nextProbeAt = performance.now() + this.probeMs;
-    if (this.state === 'probing' || !this.connection.isReady()) return;
+    if (this.state === 'probing') return;
+    if (!this.connection.isReady()) return this.hurry();
     this.change('probing');
+    let answered = true;
     try {
-      await this.inTime(this.tryOut, this.deadlineMs);
+      await this.inTime(async () => {
+        answered = false;
+        const answer = this.tryOut();
+        const known = (): boolean => (answered = true);
+        answer.then(known, known);
+        await answer;
+      }, this.deadlineMs);
       clearInterval(this.probe);
-      this.failures = 0;
-      this.everReady = true;
+      this.outage = undefined;
+      // The first call has to show that more than the probe is answered.
+      this.failures = this.failuresToOpen - 1;
       this.change('up');
     } catch (error) {
-      this.lastError = error;
+      this.lastError = bare(error);
       this.change('down');
+      this.connectingSince = performance.now();
+      this.silentProbes = answered ? 0 : this.silentProbes + 1;
+      if (this.silentProbes >= SILENT_PROBES) this.reconnect();
     }
+  }
+
+  /** Gives up a connection that takes too long to be ready. */
+  private hurry(): void {
+    if (performance.now() - this.connectingSince < this.patienceMs) return;
+    this.patienceMs = Math.min(2 * this.patienceMs, MOST_PATIENCE_MS);
+    this.reconnect();
+  }
+
+  /** The other end of a dead connection never says so: a packet filter, or a machine that is gone. */
+  private reconnect(): void {
+    if (this.closed) return;
+    this.silentProbes = 0;
+    this.connectingSince = performance.now();
+    this.connection.reconnect();
   }
 
   private change(state: Health['store']): void {
@@ -136,4 +260,15 @@ export class Guard {
     if (this.state === 'up' || state === 'up') this.since = Date.now();
     this.state = state;
   }
+}
+
+/** What an error says, without the command that failed: that may hold passwords and keys, and errors are logged. */
+function bare(error: unknown): Error {
+  if (!(error instanceof Error)) return new Error(String(error));
+  const { name, message, stack, code } = error as Error & { code?: unknown };
+  const said = message === '' && typeof code === 'string' ? code : message;
+  const told = Object.assign(new Error(said), typeof code === 'string' && { code });
+  Object.defineProperty(told, 'name', { value: name, configurable: true });
+  Object.defineProperty(told, 'stack', { value: stack, configurable: true });
+  return told;
 }
