@@ -65,13 +65,18 @@ export class Keyspace {
     if (this.unswept >= SWEEP_AFTER && this.tables.length > 0) {
       this.unswept = 0;
       this.turn = (this.turn + 1) % this.tables.length;
-      this.tables[this.turn]?.look(SWEEP_STEPS, (table, shard, slot) => {
-        const whole = this.resetAfter(shard, slot, now) < 0;
-        if (whole) this.remove(table, shard, slot);
-        return whole;
-      });
+      this.sweep(this.tables[this.turn] as Table, now);
     }
     while (this.size > this.maxKeys) this.evict(now);
+  }
+
+  /** A table of few keys is looked through slowly: there is little to gain. */
+  private sweep(table: Table, now: number): void {
+    table.look(Math.min(SWEEP_STEPS, table.size), (shard, slot) => {
+      const whole = this.resetAfter(shard, slot, now) < 0;
+      if (whole) this.remove(table, shard, slot);
+      return whole;
+    });
   }
 
   /**

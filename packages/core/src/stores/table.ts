@@ -142,13 +142,13 @@ export class Table {
   }
 
   /** Shows the next `steps` keys in turn; `forget` says whether it removed the one that it was shown. */
-  look(steps: number, forget: (table: Table, shard: Shard, slot: number) => boolean): void {
+  look(steps: number, forget: (shard: Shard, slot: number) => boolean): void {
     for (let step = 0; step < steps; step++) {
       const shard = this.shards[this.cursorShard];
       if (shard === undefined || this.cursorSlot >= shard.keys.length) {
         this.cursorShard = (this.cursorShard + 1) % SHARDS;
         this.cursorSlot = 0;
-      } else if (!forget(this, shard, this.cursorSlot)) {
+      } else if (!forget(shard, this.cursorSlot)) {
         // Else the last key moved here, and is shown next.
         this.cursorSlot++;
       }
