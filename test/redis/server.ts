@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -40,6 +40,10 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
+function newFolder(): string {
+  return mkdtempSync(join(tmpdir(), 'tollgate-redis-'));
+}
+
 /** A Redis server of a test's own, on a free port, with a folder of its own. */
 export class RedisServer {
   readonly port: number;
@@ -52,23 +56,66 @@ export class RedisServer {
     this.folder = folder;
   }
 
-  static async start(): Promise<RedisServer> {
-    const port = await freePort();
-    const folder = mkdtempSync(join(tmpdir(), 'tollgate-redis-'));
+  /** @param more settings, as arguments of the server. */
+  static async start(more: readonly string[] = [], onPort?: number): Promise<RedisServer> {
+    const port = onPort ?? (await freePort());
+    const folder = newFolder();
     const settings = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--dir', folder];
+    return RedisServer.launch(port, folder, [...settings, ...more], 'Ready to accept connections');
+  }
+
+  /** Starts a Sentinel that watches a master under a name, and by itself decides that it is down. */
+  static async startSentinel(name: string, master: RedisServer): Promise<RedisServer> {
+    const port = await freePort();
+    const folder = newFolder();
+    // A Sentinel keeps what it learns in its settings' file, and will not start without one.
+    const file = join(folder, 'sentinel.conf');
+    const settings = [
+      `port ${port}`,
+      'bind 127.0.0.1',
+      `dir ${folder}`,
+      `sentinel monitor ${name} 127.0.0.1 ${master.port} 1`,
+      `sentinel down-after-milliseconds ${name} 1000`,
+      `sentinel failover-timeout ${name} 5000`,
+    ];
+    writeFileSync(file, settings.join('\n'));
+    return RedisServer.launch(port, folder, [file, '--sentinel'], '+monitor master');
+  }
+
+  private static async launch(
+    port: number,
+    folder: string,
+    settings: readonly string[],
+    readyLine: string,
+  ): Promise<RedisServer> {
     const child = spawn(binary(), settings, { stdio: ['ignore', 'pipe', 'inherit'] });
     const kill = (): void => void child.kill('SIGKILL');
     process.once('exit', kill);
     child.once('exit', () => process.off('exit', kill));
     for await (const line of child.stdout) {
-      if (String(line).includes('Ready to accept connections')) break;
+      if (String(line).includes(readyLine)) break;
     }
     return new RedisServer(port, child, folder);
   }
 
-  async stop(): Promise<void> {
-    this.child.kill('SIGTERM');
-    if (this.child.exitCode === null) await once(this.child, 'exit');
+  /** Stops the process where it is, so that it holds its connections and answers nothing. */
+  pause(): void {
+    this.child.kill('SIGSTOP');
+  }
+
+  resume(): void {
+    this.child.kill('SIGCONT');
+  }
+
+  /** @param signal SIGKILL for a server that is to die as in an accident. */
+  async stop(signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM'): Promise<void> {
+    const { exitCode, signalCode } = this.child;
+    if (exitCode === null && signalCode === null) {
+      this.child.kill(signal);
+      // One that is paused hears nothing else.
+      this.resume();
+      await once(this.child, 'exit');
+    }
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
