@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { show, TollgateArgumentError, TollgateConfigError } from '../errors.ts';
 import type { Charge } from '../store.ts';
 
 /** The layout of what is stored. Another layout starts fresh under keys of its own. */
@@ -13,7 +14,10 @@ const TAGS = {
   concurrency: 'c',
 } as const;
 
-export const ALL_TAGS: readonly (keyof typeof TAGS)[] = Object.keys(TAGS) as (keyof typeof TAGS)[];
+const ALGORITHMS = Object.keys(TAGS) as (keyof typeof TAGS)[];
+
+type Subject = Pick<Charge, 'name' | 'key'>;
+type HashTag = (keys: Readonly<Record<string, string>>) => string | undefined;
 
 /**
  * The name of a key in Redis: the prefix, the hash tag, the layout, the algorithm, the limit and its key. An empty hash
@@ -23,7 +27,7 @@ export function redisKey(
   prefix: string,
   hashTag: string,
   algorithm: keyof typeof TAGS,
-  { name, key }: Pick<Charge, 'name' | 'key'>,
+  { name, key }: Subject,
 ): string {
   return `${prefix}{${hashTag}}${LAYOUT}${TAGS[algorithm]}:${name}:${wellFormed(key)}`;
 }
@@ -32,4 +36,98 @@ export function redisKey(
 function wellFormed(key: string): string {
   if (key.isWellFormed()) return key;
   return `sha256:${createHash('sha256').update(Buffer.from(key, 'utf16le')).digest('base64url')}`;
+}
+
+/** Names keys in Redis for a store, and remembers under which name a charge was made. */
+export class KeyNames {
+  private readonly prefix: string;
+  private readonly hashTag: HashTag | undefined;
+  /** Only with a hash tag: a charge alone does not say what its tag was made of. */
+  private readonly booked = new WeakMap<Charge, string>();
+
+  constructor(prefix: string, hashTag: HashTag | undefined) {
+    this.prefix = prefix;
+    this.hashTag = hashTag;
+  }
+
+  /**
+   * The keys of the charges of one call.
+   *
+   * @throws TollgateArgumentError when the call lacks keys that the hash tag is made of.
+   * @throws TollgateConfigError when `hashTag` returns something else than a text.
+   */
+  of(charges: readonly Charge[]): string[] {
+    const tag = this.tagOf(charges);
+    const names = charges.map((charge) =>
+      redisKey(this.prefix, tag, charge.rule.policy.algorithm, charge),
+    );
+    if (this.hashTag !== undefined) {
+      for (const [index, charge] of charges.entries()) {
+        this.booked.set(charge, names[index] as string);
+      }
+    }
+    return names;
+  }
+
+  /** The keys under which charges were made, by whichever calls. Throws as `of` does for those made elsewhere. */
+  whereMade(charges: readonly Charge[]): string[] {
+    if (this.hashTag === undefined) return this.of(charges);
+    const unknown = charges.filter((charge) => !this.booked.has(charge));
+    if (unknown.length > 0) this.of(unknown);
+    return charges.map((charge) => this.booked.get(charge) as string);
+  }
+
+  /** All keys, of whichever algorithm, that may hold what is known of these. Throws as `of` does. */
+  ofAll(subjects: readonly Subject[]): string[] {
+    const tag = this.tagOf(subjects);
+    return subjects.flatMap((subject) =>
+      ALGORITHMS.map((algorithm) => redisKey(this.prefix, tag, algorithm, subject)),
+    );
+  }
+
+  private tagOf(subjects: readonly Subject[]): string {
+    if (this.hashTag === undefined) return '';
+    const keys = Object.fromEntries(subjects.map(({ name, key }) => [name, key]));
+    let tag: unknown;
+    let problem: string | undefined;
+    try {
+      tag = this.hashTag(keys);
+    } catch (error) {
+      problem = `it threw ${String(error)}`;
+    }
+    if (typeof tag === 'string' && tag !== '' && !tellsOfNothing(tag, keys)) {
+      if (!tag.includes('}')) return tag;
+      throw new TollgateConfigError('hashTag', `expected a text without "}", got ${show(tag)}`);
+    }
+    const missing = missedBy(this.hashTag, keys);
+    if (missing.length === 0) {
+      problem ??= `expected it to return a text that is not empty, got ${show(tag)}`;
+      throw new TollgateConfigError('hashTag', problem);
+    }
+    throw new TollgateArgumentError(
+      `The store's hashTag is made of the key of ${missing.join(' and ')} too, which this call does not pass. Pass the same keys as when the request was charged.`,
+    );
+  }
+}
+
+/** Whether a text was made of a key that is not there: `${keys.tenant}` is "undefined" then. */
+function tellsOfNothing(tag: string, keys: Readonly<Record<string, string>>): boolean {
+  return tag.includes('undefined') && !Object.values(keys).some((key) => key.includes('undefined'));
+}
+
+/** The keys that a function reads and does not find. */
+function missedBy(hashTag: HashTag, keys: Readonly<Record<string, string>>): string[] {
+  const missed = new Set<string>();
+  const watched = new Proxy(keys, {
+    get: (target, name) => {
+      if (typeof name === 'string' && !Object.hasOwn(target, name)) missed.add(name);
+      return target[name as string];
+    },
+  });
+  try {
+    hashTag(watched);
+  } catch {
+    // It is asked only what it reads: what it says was heard already.
+  }
+  return [...missed];
 }

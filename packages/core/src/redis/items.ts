@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto';
+import { TWINS } from '../algorithms/index.ts';
+import type { Verdict } from '../decision.ts';
+import type { Answer, Charge, Correction, Mode } from '../store.ts';
+import type { Item, Reply } from './batch.ts';
+import { NEVER, OPS } from './engine.ts';
+
+const PLACES = new Map<string, number>(TWINS.map(([tag], index) => [tag, index + 1]));
+
+/** Writes what the engine is asked, and reads what it answers. */
+export class Items {
+  /** Names this process's slots apart from all others'. */
+  private readonly owner = randomUUID();
+  private nextSlot = 1;
+  private readonly slotNames = new WeakMap<Charge, string>();
+
+  decision(charges: readonly Charge[], keys: readonly string[], mode: Mode): Item<Answer> {
+    return {
+      keys,
+      write: (places, args) => this.write(OPS[mode], charges.map(atCost), places, args),
+      read: (reply) => readAnswer(charges, reply),
+    };
+  }
+
+  /** Corrections, or refunds, of charges whose keys are `keys`. */
+  changes(
+    op: 'correct' | 'refund',
+    corrections: readonly Correction[],
+    keys: readonly string[],
+  ): Item<void> {
+    return {
+      keys,
+      write: (places, args) => this.write(OPS[op], corrections, places, args),
+      read: () => undefined,
+    };
+  }
+
+  /** Gives back what charges took, and tells how their keys are then. */
+  undoing(charges: readonly Charge[], keys: readonly string[]): Item<Answer> {
+    return {
+      keys,
+      write: (places, args) => {
+        const back = charges.map((charge) => ({ charge, units: -charge.cost }));
+        this.write(OPS.correct, back, places, args);
+        this.write(OPS.peek, charges.map(atCost), places, args);
+      },
+      read: (reply) => readAnswer(charges, reply),
+    };
+  }
+
+  renewal(charges: readonly Charge[], keys: readonly string[]): Item<boolean[]> {
+    return {
+      keys,
+      write: (places, args) => this.write(OPS.renew, charges.map(atCost), places, args),
+      read: (reply) => charges.map(() => reply.next() === 1),
+    };
+  }
+
+  private write(
+    op: number,
+    items: readonly Correction[],
+    places: readonly number[],
+    args: string[],
+  ): void {
+    args.push(`${op}`, `${items.length}`);
+    for (let i = 0; i < items.length; i++) {
+      const { charge, units } = items[i] as Correction;
+      const { rule, key, shadow, receipt = [] } = charge;
+      args.push(
+        `${places[i]}`,
+        `${PLACES.get(rule.policy.algorithm)}`,
+        `${rule.offset(key)}`,
+        `${units}`,
+        shadow ? '1' : '0',
+        rule.holdsSlots ? this.slotName(charge) : `${chargeName()}`,
+        `${receipt.length}`,
+      );
+      for (const number of receipt) args.push(`${number}`);
+      for (const number of rule.numbers) args.push(`${number}`);
+    }
+  }
+
+  private slotName(charge: Charge): string {
+    const known = this.slotNames.get(charge);
+    if (known !== undefined) return known;
+    const name = `${this.owner}:${this.nextSlot++}`;
+    this.slotNames.set(charge, name);
+    return name;
+  }
+}
+
+/** Names a charge apart from the few others of its key that may still be settled. */
+function chargeName(): number {
+  return 1 + Math.floor(Math.random() * 2 ** 52);
+}
+
+export function atCost(charge: Charge): Correction {
+  return { charge, units: charge.cost };
+}
+
+function readAnswer(charges: readonly Charge[], reply: Reply): Answer {
+  const admitted = reply.next() === 1;
+  const delay = reply.next();
+  const verdicts = charges.map((charge) => readVerdict(charge, reply));
+  return { admitted, delay, at: reply.at, verdicts };
+}
+
+function readVerdict(charge: Charge, reply: Reply): Verdict {
+  const { name, key, rule, shadow, cost } = charge;
+  const wait = duration(reply.next());
+  const remaining = reply.next();
+  const nextAfter = duration(reply.next());
+  const resetAfter = duration(reply.next());
+  const numbers = reply.next();
+  if (numbers > 0) charge.receipt = Array.from({ length: numbers }, () => reply.next());
+  const allowed = wait === 0;
+  return {
+    name,
+    key,
+    policy: rule.policy,
+    allowed,
+    shadow,
+    reason: allowed ? 'ok' : rule.refusal,
+    source: 'store',
+    cost,
+    limit: rule.quota,
+    remaining,
+    nextAfterMs: nextAfter / 1_000,
+    resetAfterMs: resetAfter / 1_000,
+    retryAfterMs: wait / 1_000,
+  };
+}
+
+function duration(number: number): number {
+  return number === NEVER ? Infinity : number;
+}
