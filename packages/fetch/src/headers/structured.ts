@@ -159,8 +159,8 @@ function hexOf(base64: string): string {
   // What is left over must be able to end a byte, padded or not.
   const length = base64.replace(/=+$/, '').length;
   if (length % 4 === 1 || (base64.includes('=') && base64.length % 4 !== 0)) return fail();
-  const bytes = [...atob(base64)].map((character) => character.charCodeAt(0));
-  return bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('');
+  const hexOfByte = (byte: string): string => byte.charCodeAt(0).toString(16).padStart(2, '0');
+  return Array.from(atob(base64), hexOfByte).join('');
 }
 
 function fail(): never {
