@@ -111,8 +111,9 @@ export class Limits {
   holdSlots = false;
   private readonly byName = new Map<string, Limit>();
   private readonly ledger: Ledger;
-  private readonly priorities: readonly string[];
-  private readonly defaultPriority: string;
+  /** The highest first. */
+  readonly priorities: readonly string[];
+  readonly defaultPriority: string;
   /** Rules of policies that calls bring, as long as somebody holds the policy. */
   private readonly brought = new WeakMap<object, Rules>();
 

@@ -8,6 +8,7 @@ import type { PolicyInput } from '../policy.ts';
 import type { Store } from '../store.ts';
 import type { HeaderForm } from './headers.ts';
 import type { HttpRequest, KeyFunction } from './request.ts';
+import type { LoadShedder } from './shedder.ts';
 
 /** Which responses count; the others give their charge back. A failure is a status of 400 or more, or no answer. */
 export type CountOnly = 'failures' | 'successes' | ((status: number) => boolean);
@@ -54,6 +55,8 @@ export interface GateOptions<R = HttpRequest> {
   readonly priorities?: readonly string[];
   /** The priority of a request; default the limiter's. */
   readonly priority?: (request: R) => MaybePromise<string | undefined>;
+  /** Refuses requests while the process is overloaded, before any limit is asked; default none. */
+  readonly shedder?: LoadShedder;
   /** How long a request may be held for a leaky bucket or for reservations to settle, in milliseconds; default 5,000. */
   readonly maxWaitMs?: number;
   /** How many requests may be held at once; default 1,000. */
@@ -82,6 +85,7 @@ export const GATE_OPTIONS = [
   'headers',
   'priorities',
   'priority',
+  'shedder',
   'maxWaitMs',
   'maxWaiting',
   'chargePreflights',
@@ -201,6 +205,10 @@ export function checkGate<R>(options: GateOptions<R>, known: readonly string[]):
   checkFunction(options.problem, 'problem', 'a function');
   checkFunction(options.onDecision, 'onDecision', 'a function');
   checkFunction(options.onStoreError, 'onStoreError', 'a function');
+  const shedder: Partial<LoadShedder> | null | undefined = options.shedder;
+  if (shedder !== undefined && typeof shedder?.entrance !== 'function') {
+    throw new TollgateConfigError('shedder', `expected loadShedder(), got ${show(shedder)}`);
+  }
   checkBoolean(options.chargePreflights, 'chargePreflights');
   if (options.maxWaitMs !== undefined && options.maxWaitMs !== 0) {
     parseDuration(options.maxWaitMs, 'maxWaitMs');

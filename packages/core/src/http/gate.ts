@@ -17,7 +17,7 @@ import {
   type RouteOptions,
   type Stage,
 } from './gate-options.ts';
-import { UNKNOWN_POLICY } from './header-forms.ts';
+import { seconds, UNKNOWN_POLICY } from './header-forms.ts';
 import { type HeaderForm, parseForms, rateLimitHeaders, type SetHeader } from './headers.ts';
 import { Holds } from './hold.ts';
 import { isGone } from './leaving.ts';
@@ -26,6 +26,8 @@ import { RejectionLog, type Rejections } from './rejections.ts';
 import { hideFromRedirects } from './redirects.ts';
 import { addressOf, type HttpRequest } from './request.ts';
 import { Reservations } from './reservations.ts';
+import type { ShedDecision } from './shed-decision.ts';
+import type { Entrance } from './shedder.ts';
 import { type Provisional, Visit } from './visit.ts';
 
 /** The limits that a request passes on its way, by stage, and what it costs there. */
@@ -87,6 +89,8 @@ export class Gate<R extends HttpRequest> {
   private readonly log: RejectionLog;
   private readonly reservations: Reservations;
   private readonly holds: Holds;
+  /** Where requests meet the shedder, if there is one. */
+  private readonly entrance: Entrance | undefined;
   private readonly maxWaitMs: number;
   private readonly made = new Map<GateLimitOptions<R>, GateLimit<R>>();
   private readonly own: readonly GateLimit<R>[];
@@ -111,6 +115,8 @@ export class Gate<R extends HttpRequest> {
       ...(onDecision && { onDecision }),
       ...(onStoreError && { onStoreError }),
     });
+    const { priorities: ranked, defaultPriority } = this.limiter.limits;
+    this.entrance = options.shedder?.entrance(ranked, defaultPriority);
     this.charging = new Charging(
       this.limiter.limits,
       this.diagnostics,
@@ -156,7 +162,8 @@ export class Gate<R extends HttpRequest> {
   pass(exchange: Exchange<R>, lane: Lane<R>, stage: Stage): MaybePromise<Outcome> {
     const limits = lane.limits[stage];
     const { request, raw, response, set } = exchange;
-    if (limits.length === 0 || this.isExempt(request)) return undefined;
+    const isBare = limits.length === 0;
+    if ((isBare && !this.shedsBare(lane, stage)) || this.isExempt(request)) return undefined;
     if (isGone(response)) return 'gone';
     this.diagnostics.look(request);
     const passing = { request, raw, response, set, limits, visit: Visit.of(raw) };
@@ -206,6 +213,7 @@ export class Gate<R extends HttpRequest> {
 
   /** Ends those who wait and frees the slots held. May be called again. */
   close(): MaybePromise<void> {
+    this.entrance?.close();
     return this.limiter.close();
   }
 
@@ -250,10 +258,36 @@ export class Gate<R extends HttpRequest> {
   }
 
   private ask(passing: Passing<R>, call: Call): MaybePromise<Outcome> {
+    const shed = this.entrance && this.shed(this.entrance, call, passing.raw);
+    if (shed !== undefined) {
+      // It has no verdict that the headers could be told from.
+      passing.set('Retry-After', `${seconds(shed.retryAfterMs)}`);
+      passing.set('Cache-Control', 'no-store');
+      return this.conclude(passing, shed);
+    }
+    if (passing.limits.length === 0) return undefined;
     const asked = this.charging.ask(passing.limits, passing.request, call);
     return isPromise(asked)
       ? asked.then((all) => this.decide(passing, all))
       : this.decide(passing, asked);
+  }
+
+  /** Whether requests without a limit meet the shedder at a stage. The others do so with their first limits. */
+  private shedsBare({ limits }: Lane<R>, stage: Stage): boolean {
+    return this.entrance !== undefined && stage === 'onRequest' && limits.preHandler.length === 0;
+  }
+
+  /** The refusal of a request that the process has no time for, undefined to go on. */
+  private shed(
+    entrance: Entrance,
+    { priority }: Call,
+    raw: IncomingMessage | undefined,
+  ): ShedDecision | undefined {
+    try {
+      return raw === undefined ? entrance.refuse(priority) : entrance.refuseOnce(raw, priority);
+    } catch (error) {
+      throw this.diagnostics.fault(error, 'priority');
+    }
   }
 
   private decide(passing: Passing<R>, asked: readonly Asked[]): MaybePromise<Outcome> {
@@ -297,11 +331,15 @@ export class Gate<R extends HttpRequest> {
     let outcome: Outcome = 'gone';
     try {
       while (!isGone(passing.response)) {
-        const decision = await this.limiter.decide(charges, 'consume', false);
+        let decision = await this.limiter.decide(charges, 'attempt', false);
         const refusing = decision.verdicts.find(({ allowed, shadow }) => !allowed && !shadow);
         const mayWait = refusing !== undefined && reservations.mayChange(decision);
         if (mayWait) woken = undefined;
         if (!mayWait || !(await turn(refusing))) {
+          // Refused for good, which counts towards a ban.
+          if (refusing !== undefined && charges.some(({ ban }) => ban !== undefined)) {
+            decision = await this.limiter.decide(charges, 'consume', false);
+          }
           this.limiter.notify(decision);
           outcome = await this.conclude(passing, decision);
           break;
@@ -326,6 +364,8 @@ export class Gate<R extends HttpRequest> {
       if (!decision.allowed) this.reject(request, decision);
       return decision;
     };
+    const shed = this.entrance && this.shed(this.entrance, call, undefined);
+    if (shed !== undefined) return conclude(shed);
     const asked = this.charging.ask(this.own, request, call);
     const decision = isPromise(asked) ? asked.then(decide) : decide(asked);
     return isPromise(decision) ? decision.then(conclude) : conclude(decision);

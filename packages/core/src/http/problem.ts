@@ -10,7 +10,7 @@ export interface Problem {
   readonly title: string;
   /** The status of the response. */
   readonly status: number;
-  /** The names of the limits that refused (draft-ietf-httpapi-ratelimit-headers-11 §5), in order. */
+  /** The names of the limits that refused (draft-ietf-httpapi-ratelimit-headers-11 §5), in order; none for a shedder. */
   readonly 'violated-policies': readonly string[];
 }
 
@@ -82,7 +82,8 @@ function refusing(decisions: readonly Decision[], reason: Refusal): string {
 
 function describe(reason: Refusal, names: string): Problem {
   const { type, title, status } = KINDS[reason];
-  return { type, title, status, 'violated-policies': [...new Set(names.split(','))] };
+  const violated = names === '' ? [] : [...new Set(names.split(','))];
+  return { type, title, status, 'violated-policies': violated };
 }
 
 /**

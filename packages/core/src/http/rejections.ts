@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Decision, Verdict } from '../decision.ts';
 import type { Logger } from '../logger.ts';
+import { ShedDecision } from './shed-decision.ts';
 
 /** How often one key was refused by one limit. */
 export interface RejectedKey {
@@ -14,7 +15,7 @@ export interface RejectedKey {
   readonly lastMs: number;
 }
 
-/** Refusals since the gate was made, by limit. */
+/** Refusals since the gate was made, by limit. Those of a shedder stand under `load shedder`, by priority. */
 export type Rejections = Readonly<
   Record<string, { readonly count: number; readonly keys: readonly RejectedKey[] }>
 >;
@@ -29,6 +30,8 @@ interface Counted {
   unlogged: number;
 }
 
+/** Stands beside the limits, none of whose names has a space. */
+const SHEDDER = 'load shedder';
 const MOST_KEYS = 100;
 const LOG_EVERY_MS = 10_000;
 const MOST_LOGS_EVERY_MS = 20;
@@ -51,8 +54,10 @@ export class RejectionLog {
   }
 
   add(decision: Decision): void {
+    if (decision instanceof ShedDecision) return this.addShed(decision);
     for (const verdict of decision.verdicts) {
-      if (!verdict.allowed && !verdict.shadow) this.count(verdict, decision.atMs);
+      if (verdict.allowed || verdict.shadow) continue;
+      this.log(verdict, this.count(verdict.name, verdict.key, decision.atMs), decision.atMs);
     }
   }
 
@@ -66,7 +71,7 @@ export class RejectionLog {
           keys: [...keys.values()]
             .sort((a, b) => b.count - a.count)
             .map((each) => ({
-              key: this.shown(each.key) ?? '',
+              key: name === SHEDDER ? each.key : (this.shown(each.key) ?? ''),
               count: each.count - each.error,
               error: each.error,
               firstMs: each.firstMs,
@@ -77,8 +82,19 @@ export class RejectionLog {
     );
   }
 
-  private count(verdict: Verdict, atMs: number): void {
-    const { name, key } = verdict;
+  /** Priorities are few, so that each has its line whatever else is logged. */
+  private addShed({ priority, reason, retryAfterMs, atMs, overload }: ShedDecision): void {
+    const counted = this.count(SHEDDER, priority, atMs);
+    if (Math.abs(atMs - counted.loggedMs) < LOG_EVERY_MS) return;
+    const { level, utilization, delayMs } = overload;
+    const refused = logged(counted, atMs);
+    this.logger.warn(
+      { priority, reason, level, utilization, delayMs, retryAfterMs, refused },
+      'request refused',
+    );
+  }
+
+  private count(name: string, key: string, atMs: number): Counted {
     let limit = this.limits.get(name);
     if (limit === undefined) this.limits.set(name, (limit = { count: 0, keys: new Map() }));
     limit.count++;
@@ -97,12 +113,12 @@ export class RejectionLog {
       limit.keys.set(key, counted);
     }
     counted.count++;
+    counted.unlogged++;
     counted.lastMs = atMs;
-    this.log(verdict, counted, atMs);
+    return counted;
   }
 
   private log(verdict: Verdict, counted: Counted, atMs: number): void {
-    counted.unlogged++;
     if (verdict.retryAfterMs === Infinity && verdict.limit > 0) this.reportNever(verdict);
     if (Math.abs(atMs - this.windowMs) >= LOG_EVERY_MS) {
       this.windowMs = atMs;
@@ -122,12 +138,10 @@ export class RejectionLog {
         cost,
         quota: limit,
         retryAfterMs,
-        refused: counted.unlogged,
+        refused: logged(counted, atMs),
       },
       'request refused',
     );
-    counted.loggedMs = atMs;
-    counted.unlogged = 0;
   }
 
   private reportNever({ name, cost, limit }: Verdict): void {
@@ -145,6 +159,14 @@ export class RejectionLog {
       ? key
       : createHash('sha256').update(key).digest('base64url').slice(0, 22);
   }
+}
+
+/** How many refusals a line tells of, which is written now. */
+function logged(counted: Counted, atMs: number): number {
+  const { unlogged } = counted;
+  counted.loggedMs = atMs;
+  counted.unlogged = 0;
+  return unlogged;
 }
 
 /** Takes out the key refused least and returns its count, which the key in its place inherits as its error. */

@@ -15,6 +15,8 @@ export interface SheddingGoals {
   readonly restoreMs: number;
 }
 
+/** How much a sample counts beside those before it: one of its own is no overload. */
+const WEIGHT = 0.5;
 /** What one sample takes at most from the share that is admitted; a late one as much as the samples it stands for. */
 const MOST_CUT = 0.3;
 /** A late sample stands for no more than so many. */
@@ -55,6 +57,10 @@ export class Band {
 export class Shedding {
   /** The share of all requests that is refused, from 0 to 1. */
   level = 0;
+  /** Of late, from 0 to 1. */
+  utilization = 0;
+  /** Of late. */
+  delayMs = 0;
   private readonly goals: SheddingGoals;
   /** The highest priority first. */
   private readonly bands: Band[] = [];
@@ -78,7 +84,10 @@ export class Shedding {
   update(sample: LoopSample): void {
     const { sampleMs, restoreMs } = this.goals;
     const steps = Math.min(sample.elapsedMs / sampleMs, MOST_STEPS);
-    const pressure = this.pressureOf(sample);
+    const weight = 1 - (1 - WEIGHT) ** steps;
+    this.utilization += (sample.utilization - this.utilization) * weight;
+    this.delayMs += (sample.delayMs - this.delayMs) * weight;
+    const pressure = this.pressure();
     if (pressure > 1) {
       const kept = Math.max(1 / pressure, (1 - MOST_CUT) ** steps);
       this.level = 1 - (1 - this.level) * kept;
@@ -89,10 +98,11 @@ export class Shedding {
   }
 
   /** By which factor the goal that is missed most is missed; below 1 when none is. */
-  private pressureOf({ utilization, delayMs }: LoopSample): number {
+  private pressure(): number {
     const { maxUtilization, maxDelayMs } = this.goals;
-    const busy = maxUtilization === 1 ? 0 : utilization / maxUtilization;
-    return Math.max(busy, delayMs / maxDelayMs);
+    // A loop is never busier than 1, so that a goal of 1 is none.
+    const busy = maxUtilization === 1 ? 0 : this.utilization / maxUtilization;
+    return Math.max(busy, this.delayMs / maxDelayMs);
   }
 
   /** Brings the mix up to date. Returns the sum of what came of late. */
