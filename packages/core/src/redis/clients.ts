@@ -35,12 +35,14 @@ export function connect(client: unknown, mode: ConnectionMode, deadlineMs: numbe
     );
   }
   if (isIoRedis(client)) {
+    const connection = connectIoRedis(client, mode);
     if (mode === 'shared') warn(client, unsafeIoRedis(client));
-    return connectIoRedis(client, mode);
+    return connection;
   }
   if (isNodeRedis(client)) {
+    const connection = connectNodeRedis(client, mode, deadlineMs);
     if (mode === 'shared') warn(client, unsafeNodeRedis(client));
-    return connectNodeRedis(client, mode, deadlineMs);
+    return connection;
   }
   throw new TollgateConfigError(
     'client',

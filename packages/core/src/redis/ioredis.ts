@@ -47,6 +47,8 @@ const SEND_ONCE = {
   disconnectTimeout: 100,
   sentinelRetryStrategy: reconnectAfter,
   sentinelCommandTimeout: 1_000,
+  // The Sentinels tell of a new master; the old one may go on as a master for ten seconds, and what it takes is lost.
+  failoverDetector: true,
   role: 'master',
   readOnly: false,
   monitor: false,
@@ -57,7 +59,8 @@ const SEND_ONCE = {
 /** The same for a cluster, whose nodes it connects by itself. */
 const SEND_ONCE_CLUSTER = {
   lazyConnect: true,
-  enableOfflineQueue: false,
+  // Else it refuses what is for a node that it is still connecting; with none connected the guard refuses first.
+  enableOfflineQueue: true,
   enableAutoPipelining: false,
   scaleReads: 'master',
   clusterRetryStrategy: reconnectAfter,
@@ -112,7 +115,8 @@ export function connectIoRedis(given: IoRedisLike, mode: ConnectionMode): Connec
       if (client.status === 'wait') open();
       return told.nextReady();
     },
-    send: ([name = '', ...args]) => client.call(name, ...args),
+    // Not all of them know the keys of commands in capitals, by which they choose the node of a cluster.
+    send: ([name = '', ...args]) => client.call(name.toLowerCase(), ...args),
     onError: (listener) => told.onError(listener),
     reconnect: () => {
       // A cluster that looks for its nodes has a time limit of its own.
