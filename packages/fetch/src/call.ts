@@ -24,6 +24,8 @@ export class Call {
   private input: FetchInput;
   /** Whether the body is the request object's own, which is used up as it is sent. */
   private readonly ownBody: boolean;
+  private readonly headers: Headers;
+  private wasSent = false;
 
   /** @throws TypeError where the platform does: for a URL, a method or a body that cannot be sent. */
   constructor(input: FetchInput, init: RequestInit | undefined) {
@@ -50,8 +52,6 @@ export class Call {
     this.url = new URL(sent.url);
     this.headers = sent.headers;
   }
-
-  private readonly headers: Headers;
 
   /** Whether a second request does no more than the first. */
   get repeatable(): boolean {
@@ -82,22 +82,19 @@ export class Call {
    */
   next(last: boolean): [FetchInput, RequestInit | undefined] {
     const sent = this.input;
+    this.wasSent = true;
     if (this.ownBody && !last) this.input = (sent as Request).clone();
     return [sent, this.init];
   }
 
-  /** Drops the copy of the body that was kept for another attempt. */
+  /** Drops what is not going to be sent: a copy of the body, or as the platform does the body of an aborted call. */
   end(): void {
-    const kept = this.input;
-    // Its other half is being sent, or was; nobody waits for this one.
-    if (this.ownBody && !(kept as Request).bodyUsed) (kept as Request).body?.cancel().catch(ignore);
-  }
-
-  /** Cancels a body that is not going to be sent, as the platform does for a call that was aborted before. */
-  abandon(): void {
+    if (!this.wasSent && this.signal?.aborted !== true) return;
     const body = this.ownBody ? (this.input as Request).body : this.init.body;
-    if (!(body instanceof ReadableStream) || body.locked) return;
-    body.cancel(this.signal?.reason).catch(ignore);
+    const isLeft = this.ownBody ? !(this.input as Request).bodyUsed : !this.wasSent;
+    if (!(body instanceof ReadableStream) || body.locked || !isLeft) return;
+    // Nobody waits for it; a stream that fails to be cancelled is of no more use than one that does not.
+    body.cancel(this.signal?.reason).catch(() => undefined);
   }
 }
 
@@ -111,6 +108,3 @@ function copyOf(headers: NonNullable<RequestInit['headers']>): NonNullable<Reque
   if (Symbol.iterator in headers) return [...headers] as [string, string][];
   return { ...headers };
 }
-
-/** A stream that fails to be cancelled is of no more use than one that does not. */
-function ignore(): void {}

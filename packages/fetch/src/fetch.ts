@@ -102,14 +102,9 @@ class Client {
     const isRetry = refused !== undefined;
     try {
       const mostMs = isRetry ? this.retries.leftMs(startedAt) : Infinity;
-      const place = await this.places.take(call, mostMs, isRetry);
-      if (call.signal?.aborted !== true) return place;
-      place.answered(undefined);
-      await giveBack(place.decision);
-      throw call.signal.reason;
+      return await this.places.take(call, mostMs, isRetry);
     } catch (error) {
       if (!isWaitError(error)) void refused?.aside?.drop();
-      if (!isRetry && call.signal?.aborted === true) call.abandon();
       throw error;
     }
   }
@@ -117,6 +112,12 @@ class Client {
   /** Sends the request once. Rejects only when aborted. */
   private async attempt(call: Call, place: Place, number: number): Promise<Attempt> {
     const { fetch = globalThis.fetch } = this.options;
+    // From here to the request nothing is waited for.
+    if (call.signal?.aborted === true) {
+      place.answered(undefined);
+      await giveBack(place.decision);
+      throw call.signal.reason;
+    }
     try {
       const response = await fetch(...call.next(this.retries.isLast(number)));
       const reading = readRateLimit(response);

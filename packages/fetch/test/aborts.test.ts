@@ -121,25 +121,27 @@ describe('a call that is aborted', () => {
     expect((await other).status).toBe(200);
   });
 
-  it('after a place was granted, in the same instant, gives it back', async () => {
-    const limiter = createLimiter({
-      store: store(),
-      limits: [{ name: 'api', policy: tokenBucket({ capacity: 5, rate: 1, per: '1h' }) }],
-    });
-    const provider = Provider.refusing(0, {});
-    const { signal, abort } = controller();
-    const fetch = createFetch({
-      fetch: provider.fetch,
-      limiter,
-      keys: { api: 'a' },
-      cost: () => {
-        queueMicrotask(() => queueMicrotask(() => queueMicrotask(abort)));
-        return 3;
-      },
-    });
-    await expect(fetch(URL_OF_PROVIDER, { signal })).rejects.toBe(reason);
-    expect(provider.departures.length * 3).toBe(5 - limiter.peek({ api: 'a' }).remaining);
-  });
+  it.each(Array.from({ length: 20 }, (_, index) => index))(
+    'is charged only if it was sent, however close they come: %i',
+    async (turns) => {
+      const limiter = createLimiter({
+        store: store(),
+        limits: [{ name: 'api', policy: tokenBucket({ capacity: 5, rate: 1, per: '1h' }) }],
+      });
+      const provider = Provider.refusing(0, {});
+      const { signal, abort } = controller();
+      const later = (left: number): void =>
+        left === 0 ? abort() : queueMicrotask(() => later(left - 1));
+      const fetch = createFetch({ fetch: provider.fetch, limiter, keys: { api: 'a' }, pace: true });
+      const call = fetch(URL_OF_PROVIDER, { signal });
+      call.catch(() => undefined);
+      later(turns);
+      await Promise.allSettled([call]);
+      await pass(10);
+      expect(limiter.peek({ api: 'a' }).remaining).toBe(5 - provider.departures.length);
+      expect(timers()).toBe(0);
+    },
+  );
 
   it('cancels a stream that was not sent yet', async () => {
     let cancelledWith: unknown;
