@@ -95,7 +95,16 @@ const whole = (number: number): bigint =>
  * differently, found by asking, and `remaining` is the largest cost that is admitted.
  */
 export class Oracle {
-  private readonly states = new Map<string, unknown>();
+  private readonly states: Map<string, unknown>;
+
+  constructor(states: ReadonlyMap<string, unknown> = new Map()) {
+    this.states = new Map(states);
+  }
+
+  /** Another that remembers the same, and goes its own way from here on. */
+  copy(): Oracle {
+    return new Oracle(this.states);
+  }
 
   /** Nothing is remembered of the key. */
   forget(key: string): void {

@@ -1,0 +1,94 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import type { Keys, LimitOptions, Verdict } from '@tollgate/core';
+
+/** What a member was told of one request. */
+export interface MemberAnswer {
+  readonly allowed: boolean;
+  readonly atMs: number;
+  readonly delayMs: number;
+  readonly verdicts: readonly Verdict[];
+}
+
+/** What all members do at once. */
+export interface Job {
+  /** Of the keys in Redis, so that jobs do not meet. */
+  readonly prefix: string;
+  readonly limits: readonly LimitOptions[];
+  /** What each member asks for. */
+  readonly keysOf: (member: number) => Keys;
+  readonly rounds: number;
+  /** The calls that are made at once in a round, by their costs. */
+  readonly costs: readonly number[];
+}
+
+const MEMBER = fileURLToPath(new URL('fleet-member.mjs', import.meta.url));
+
+/** Processes that share limits in one Redis. They run the built packages. */
+export class Fleet {
+  private readonly members: readonly ChildProcess[];
+
+  private constructor(members: readonly ChildProcess[]) {
+    this.members = members;
+  }
+
+  static start(size: number, port: number): Fleet {
+    const { NODE_OPTIONS: _, ...env } = process.env;
+    return new Fleet(
+      Array.from({ length: size }, () =>
+        fork(MEMBER, [`${port}`], { env, execArgv: [], serialization: 'advanced' }),
+      ),
+    );
+  }
+
+  /** Has all members do a job. Returns what each was told, in the order of the replies. */
+  async run({ prefix, limits, keysOf, rounds, costs }: Job): Promise<MemberAnswer[][]> {
+    await this.each((member) => ['prepare', { prefix, limits, keys: keysOf(member) }]);
+    return (await this.each((member) => [
+      'hammer',
+      { rounds, costs, keys: keysOf(member) },
+    ])) as MemberAnswer[][];
+  }
+
+  /** Closes the members' limiters, which frees what they hold. */
+  async close(): Promise<void> {
+    await this.each(() => ['close', undefined]);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(
+      this.members.map(async (member) => {
+        if (member.exitCode !== null || member.signalCode !== null) return;
+        const exit = once(member, 'exit');
+        if (member.connected) member.disconnect();
+        await exit;
+      }),
+    );
+  }
+
+  private each(
+    call: (member: number) => readonly [name: string, options: unknown],
+  ): Promise<unknown[]> {
+    return Promise.all(
+      this.members.map(async (member, index) => {
+        const [name, options] = call(index);
+        const done = new AbortController();
+        const { signal } = done;
+        const reply = once(member, 'message', { signal });
+        const gone = once(member, 'exit', { signal }).then(([code]) => {
+          throw new Error(`member ${index} ended with ${String(code)} in ${name}`);
+        });
+        try {
+          member.send({ name, options });
+          const first = await Promise.race([reply, gone]);
+          const [{ value, error }] = first as [{ value?: unknown; error?: string }];
+          if (error !== undefined) throw new Error(`member ${index}: ${error}`);
+          return value;
+        } finally {
+          done.abort();
+        }
+      }),
+    );
+  }
+}
