@@ -12,6 +12,8 @@ const PACKAGES = [
   'express',
   'express-rate-limit',
   'fastify',
+  'ioredis',
+  'rate-limit-redis',
   'rate-limiter-flexible',
 ];
 
@@ -52,6 +54,10 @@ const wrk = said('wrk', '-v');
 /** Undefined where there is no wrk. */
 export const wrkVersion = wrk && /^wrk (\S+)/.exec(wrk)?.[1];
 
+const redisServer = said('redis-server', '--version');
+/** Undefined where there is no redis-server. */
+export const redisVersion = redisServer && /v=(\S+)/.exec(redisServer)?.[1];
+
 /** A command line, bound to a core if that can be. */
 export function pinned(core, command, args) {
   if (pins === undefined) return [command, args];
@@ -68,7 +74,7 @@ export function describeMachine() {
     `- ${availableParallelism()} × ${cpus()[0]?.model ?? 'unknown CPU'}, ${memory} GiB, ${type()} ${release()}`,
     `- Node.js ${process.version}, V8 ${process.versions.v8}`,
     `- ${PACKAGES.map((name) => `${name} ${versionOf(name)}`).join(', ')}`,
-    `- load by ${load}; ${places}`,
+    `- load by ${load}; redis-server ${redisVersion ?? 'not installed'}; ${places}`,
   ].join('\n');
 }
 

@@ -1,6 +1,8 @@
 // What the figures are held to, and whether they meet it.
 import { BARE, BARE_429, PEERS } from './http-subjects.mjs';
 import { FLOOR, SUBJECTS } from './memory-subjects.mjs';
+import { IN_FLIGHT } from './redis.mjs';
+import { OURS, PEERS as REDIS_PEERS } from './redis-subjects.mjs';
 import { figure } from './samples.mjs';
 
 const BUCKET = 'Tollgate, token bucket';
@@ -106,13 +108,48 @@ function ofHttp(samples, framework, title, share) {
   ];
 }
 
+function ofRedis(samples) {
+  const against = (names, metric) =>
+    names.flatMap((name) => REDIS_PEERS.map((peer) => samples.ratio(name, peer, metric)));
+  const one = [OURS.bucket, OURS.fixed];
+  const claims = IN_FLIGHT.flatMap((inFlight) =>
+    Object.entries(inFlight === 1 ? { hot: 1, distinct: 1 } : { hot: 5, distinct: 2 }).map(
+      ([kind, times]) =>
+        least(
+          times,
+          `${inFlight} in flight, ${kind === 'hot' ? 'one hot key' : 'distinct keys'}: at least ${times} × the decisions of the fastest peer`,
+          ...against(one, `${kind} ${inFlight} perSecond`),
+        ),
+    ),
+  );
+  return [
+    ...claims,
+    least(
+      0.5,
+      'four layered limits cost less than two of a peer’s: at least 0.5 × its decisions',
+      ...IN_FLIGHT.flatMap((inFlight) => against([OURS.layers], `distinct ${inFlight} perSecond`)),
+    ),
+    most(
+      2,
+      'four layered limits take no more of Redis’ CPU time than two of a peer’s',
+      ...IN_FLIGHT.flatMap((inFlight) => against([OURS.layers], `distinct ${inFlight} redisCpu`)),
+    ),
+    most(
+      1.25,
+      'a fixed window takes at most 1.25 × the bytes per key of a peer’s',
+      ...against([OURS.fixed], 'bytesPerKey'),
+    ),
+  ];
+}
+
 /** A line for each claim that this run can judge. */
-export function reading({ decisions, expiry, fastify, express }) {
+export function reading({ decisions, expiry, fastify, express, redis }) {
   const claims = [
     ...(decisions ? ofDecisions(decisions.samples) : []),
     ...(expiry ? ofExpiry(expiry.samples) : []),
     ...(fastify ? ofHttp(fastify.samples, 'fastify', 'Fastify', 0.93) : []),
     ...(express ? ofHttp(express.samples, 'express', 'Express', 0.92) : []),
+    ...(redis ? ofRedis(redis.samples) : []),
   ];
   return claims
     .filter(({ numbers }) => numbers.length > 0 && !numbers.includes(undefined))

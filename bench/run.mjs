@@ -1,11 +1,12 @@
 // node bench/run.mjs [suite …] [--rounds n] [--quick] [--only pattern] [--keep-disturbed] [--write]
-// Suites: decisions, expiry, fastify, express; default all. Run through `npm run bench -- …`, it builds first.
+// Suites: decisions, expiry, fastify, express, redis; default all. Run through `npm run bench -- …`, it builds first.
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { http } from './http.mjs';
 import { describeMachine } from './machine.mjs';
 import { decisions, expiry } from './memory.mjs';
 import { reading } from './reading.mjs';
+import { redis } from './redis.mjs';
 
 /** `minutes`: fewer rounds are made where they would take longer, unless they are asked for by number. */
 const SUITES = {
@@ -21,6 +22,7 @@ const SUITES = {
     minutes: 3,
     run: (options) => http('express', 'Express', options),
   },
+  redis: { rounds: 3, minutes: 5, run: redis },
 };
 
 const { values, positionals } = parseArgs({
