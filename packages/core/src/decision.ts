@@ -1,4 +1,5 @@
 import type { Receipt, Rule } from './algorithm.ts';
+import type { BanRule } from './ban.ts';
 import { show, TollgateArgumentError } from './errors.ts';
 import { allDone, type MaybePromise } from './maybe-promise.ts';
 import type { Policy } from './policy.ts';
@@ -66,6 +67,7 @@ export interface Book {
   readonly ledger: Ledger;
   /** What the limit says when the store cannot be asked. */
   readonly whenStoreFails: WhenStoreFails;
+  readonly ban: BanRule | undefined;
 }
 
 /** A charge as a limiter books it. */
@@ -95,8 +97,7 @@ export class BookedCharge implements Charge {
 
   /** The same charge booked in another ledger, by a rule of that one's. */
   at(ledger: Ledger, rule: Rule): BookedCharge {
-    const { name, shadow, whenStoreFails } = this;
-    const book = { name, shadow, whenStoreFails, ledger };
+    const book = { ...this.book, ledger };
     return new BookedCharge(book, this.key, rule, this.cost, this.costNamed);
   }
 
@@ -114,6 +115,10 @@ export class BookedCharge implements Charge {
 
   get whenStoreFails(): WhenStoreFails {
     return this.book.whenStoreFails;
+  }
+
+  get ban(): BanRule | undefined {
+    return this.book.ban;
   }
 }
 

@@ -1,5 +1,6 @@
 export type { Receipt, Rule, State } from './algorithm.ts';
 export { ruleOf } from './algorithms/index.ts';
+export type { BanOptions, BanRule } from './ban.ts';
 export type { Decision, Reason, Source, Verdict, WhenStoreFails } from './decision.ts';
 export type { Duration } from './duration.ts';
 export {

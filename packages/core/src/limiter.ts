@@ -53,6 +53,8 @@ export type Reply<S extends Store, T> = S extends { readonly async: false }
     ? Promise<T>
     : MaybePromise<T>;
 
+const LONGEST_BAN_US = 400 * 86_400_000_000;
+const NO_BANS = 'The store knows no bans: it has no ban() and unban().';
 const OPTIONS = ['store', 'limits', 'priorities', 'logger', 'onDecision', 'onStoreError'] as const;
 
 /**
@@ -157,7 +159,7 @@ export class Limiter<S extends Store = Store> {
         lines,
         maxWaitMs,
         signal,
-        attempt: () => this.decide(charges(), 'consume', false),
+        attempt: () => this.decide(charges(), 'attempt', false),
         peek: () => this.decide(charges(), 'peek', false),
         cancel: (decision) => (decision.allowed ? decision.cancel() : undefined),
       })
@@ -196,7 +198,7 @@ export class Limiter<S extends Store = Store> {
   }
 
   /**
-   * Forgets these keys, and what this process counted for them while the store was out.
+   * Forgets these keys, their bans, and what this process counted for them while the store was out.
    *
    * @throws TollgateStoreError, as a rejection, when the store cannot be asked; this process has forgotten them then.
    */
@@ -205,6 +207,34 @@ export class Limiter<S extends Store = Store> {
     if (this.closed) return this.refuseClosed();
     this.fallback?.reset(forgotten);
     return this.thenNudge(this.store.reset(forgotten), forgotten);
+  }
+
+  /**
+   * Refuses these keys for `forMs` milliseconds from now on, in place of any ban before.
+   *
+   * @throws TollgateArgumentError for a time that is not above 0 and at most 400 days.
+   */
+  ban(keys: Keys, forMs: number): Reply<S, void> {
+    const banned = this.limits.keysOf(keys);
+    const length = Math.round(forMs * 1_000);
+    if (!(length >= 1 && length <= LONGEST_BAN_US)) {
+      throw new TollgateArgumentError(
+        `A ban lasts more than 0 ms and at most 400 days, got ${show(forMs)}.`,
+      );
+    }
+    if (this.closed) return this.refuseClosed();
+    const { store } = this;
+    if (store.ban === undefined) throw new TollgateArgumentError(NO_BANS);
+    return store.ban(banned, length) as Reply<S, void>;
+  }
+
+  /** Ends the bans of these keys, and forgets the refusals counted towards the next one. */
+  unban(keys: Keys): Reply<S, void> {
+    const freed = this.limits.keysOf(keys);
+    if (this.closed) return this.refuseClosed();
+    const { store } = this;
+    if (store.unban === undefined) throw new TollgateArgumentError(NO_BANS);
+    return this.thenNudge(store.unban(freed), freed);
   }
 
   /**

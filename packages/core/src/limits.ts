@@ -1,7 +1,14 @@
 import type { Rule } from './algorithm.ts';
 import { ConcurrencyRule } from './algorithms/concurrency.ts';
 import { ruleOf } from './algorithms/index.ts';
-import { type Book, BookedCharge, checkCost, type Ledger, type WhenStoreFails } from './decision.ts';
+import { type BanOptions, BanRule } from './ban.ts';
+import {
+  type Book,
+  BookedCharge,
+  checkCost,
+  type Ledger,
+  type WhenStoreFails,
+} from './decision.ts';
 import { show, TollgateArgumentError, TollgateConfigError } from './errors.ts';
 import { canonicalKey } from './key.ts';
 import { parsePolicy, type Policy, type PolicyInput, unknownOption } from './policy.ts';
@@ -18,6 +25,8 @@ export interface LimitOptions {
   readonly whenStoreFails?: WhenStoreFails;
   /** `"shadow"` reports and never refuses; default `"enforce"`. */
   readonly mode?: 'enforce' | 'shadow';
+  /** Bans keys that are refused again and again; default never. */
+  readonly ban?: BanOptions;
 }
 
 /** Limit name to key. A limit whose key is undefined or missing does not apply. */
@@ -54,7 +63,7 @@ export const DEFAULT_PRIORITIES: readonly string[] = ['critical', 'normal', 'she
 /** Limits that one decision may charge. */
 export const MOST_LIMITS = 16;
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
-export const LIMIT_OPTIONS = ['name', 'policy', 'cost', 'whenStoreFails', 'mode'] as const;
+export const LIMIT_OPTIONS = ['name', 'policy', 'cost', 'whenStoreFails', 'mode', 'ban'] as const;
 const CALL_OPTIONS: ReadonlySet<string> = new Set(['cost', 'priority', 'policies']);
 const FOREIGN_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   max: ['policy'],
@@ -268,8 +277,15 @@ export class Limits {
       shadow: mode === 'shadow',
       ledger: this.ledger,
       whenStoreFails: parseWhenStoreFails(input.whenStoreFails, `${path}.whenStoreFails`),
+      ban: this.parseBan(input.ban, `${path}.ban`),
       rules: policy && this.prepare(policy, `${path}.policy`),
     };
+  }
+
+  private parseBan(ban: BanOptions | undefined, path: string): BanRule | undefined {
+    if (ban === undefined) return undefined;
+    if (this.ledger.store.ban !== undefined) return new BanRule(ban, path);
+    throw new TollgateConfigError(path, 'the store knows no bans; it has no ban()');
   }
 
   private checkFixedCost(cost: number | undefined, policy: Policy, path: string): void {

@@ -1,4 +1,5 @@
 import type { Receipt, Rule } from './algorithm.ts';
+import type { BanRule } from './ban.ts';
 import type { Verdict } from './decision.ts';
 import type { MaybePromise } from './maybe-promise.ts';
 
@@ -12,16 +13,19 @@ export interface Charge {
   readonly cost: number;
   /** Charged only when the request is admitted, and never a reason to refuse it. */
   readonly shadow: boolean;
+  /** By which refusals of the key ban it. */
+  readonly ban?: BanRule | undefined;
   /** What the charge left behind, set by the store that charged it; undefined while nothing was. */
   receipt: Receipt | undefined;
 }
 
 /**
  * - consume: all charges or none
+ * - attempt: the same, but a refusal does not count towards a ban, since the caller waits and asks again
  * - peek: the same answer, nothing charged
  * - charge: unconditional, into debt where the algorithm knows debt
  */
-export type Mode = 'consume' | 'peek' | 'charge';
+export type Mode = 'consume' | 'attempt' | 'peek' | 'charge';
 
 /** What a store answers. */
 export interface Answer {
@@ -71,7 +75,11 @@ export interface Store<Async extends boolean = boolean> {
   refund(charges: readonly Charge[]): Answered<Async, void>;
   /** Renews the slots that charges hold for another slot timeout. Returns which are still held. */
   renew(charges: readonly Charge[]): Answered<Async, boolean[]>;
-  /** Forgets keys. */
+  /** Refuses keys for `length` µs from now on. A store without it, and without `unban`, knows no bans. */
+  ban?(keys: readonly Pick<Charge, 'name' | 'key'>[], length: number): Answered<Async, void>;
+  /** Ends bans, and forgets the refusals that were counted. */
+  unban?(keys: readonly Pick<Charge, 'name' | 'key'>[]): Answered<Async, void>;
+  /** Forgets keys, their bans included. */
   reset(keys: readonly Pick<Charge, 'name' | 'key'>[]): Answered<Async, void>;
   /** How the store is; a store without it is always up. */
   health?(): Health;

@@ -6,6 +6,7 @@ import { LARGEST } from '../tick.ts';
 /** What a call of the engine asks for; a batch may hold any of them. */
 export const OPS = {
   consume: 1,
+  attempt: 1,
   peek: 2,
   charge: 3,
   correct: 4,

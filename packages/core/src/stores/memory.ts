@@ -4,6 +4,7 @@ import { show, TollgateConfigError } from '../errors.ts';
 import { unknownOption } from '../policy.ts';
 import type { Answer, Charge, Correction, Mode, Store } from '../store.ts';
 import { checkedClock, steadyClock } from './clock.ts';
+import { Bans } from './bans.ts';
 import { Keyspace } from './keyspace.ts';
 import { Shard, Table } from './table.ts';
 
@@ -31,6 +32,7 @@ class Cell {
   offset = 0;
   healed = false;
   wait = 0.5;
+  banned = 0;
   delay = 0;
 }
 
@@ -75,6 +77,7 @@ export class MemoryStore implements Store<false> {
   readonly async = false;
   private readonly clock: () => number;
   private readonly keys: Keyspace;
+  private readonly bans: Bans;
   private readonly cells: readonly Cell[];
   /** Charges and their slots are named by negative numbers, which no expiry is. */
   private nextCharge = -1;
@@ -92,6 +95,7 @@ export class MemoryStore implements Store<false> {
     }
     this.clock = clock === undefined ? steadyClock() : checkedClock(clock);
     this.keys = new Keyspace(maxKeys);
+    this.bans = new Bans(maxKeys);
     this.cells = Array.from({ length: MOST_CHARGES }, () => new Cell());
   }
 
@@ -104,7 +108,7 @@ export class MemoryStore implements Store<false> {
     const at = this.clock();
     const only = charges.length === 1 ? charges[0] : undefined;
     const answer =
-      only !== undefined && only.rule.size !== undefined
+      only !== undefined && only.rule.size !== undefined && this.bans.isEmpty
         ? this.decideOne(only, mode, at)
         : this.decideAll(charges, mode, at);
     if (this.keys.isUntidy()) this.keys.tidy(at);
@@ -156,8 +160,18 @@ export class MemoryStore implements Store<false> {
     });
   }
 
+  ban(keys: readonly Pick<Charge, 'name' | 'key'>[], length: number): void {
+    const at = this.clock();
+    for (const key of keys) this.bans.impose(key, length, at);
+  }
+
+  unban(keys: readonly Pick<Charge, 'name' | 'key'>[]): void {
+    for (const key of keys) this.bans.lift(key);
+  }
+
   reset(keys: readonly Pick<Charge, 'name' | 'key'>[]): void {
     for (const { name, key } of keys) this.keys.forget(name, key);
+    this.unban(keys);
   }
 
   /** There is nothing to free: a later limiter on this store goes on from the same state. */
@@ -172,6 +186,8 @@ export class MemoryStore implements Store<false> {
     const wait = forced ? 0 : rule.wait(state, cost, now);
     let delay = 0;
     if (wait === 0 && rule.queues && !charge.shadow) delay = rule.delay(state, now);
+    // From now on refusals are counted, which is not done here.
+    if (wait > 0 && charge.ban !== undefined) return this.decideAll([charge], mode, at);
     const charges = wait === 0 && mode !== 'peek' && cost > 0;
     const after = charges
       ? rule.add(state, cost, now, this.nextCharge--, cell.offset)
@@ -185,8 +201,8 @@ export class MemoryStore implements Store<false> {
     let admitted = true;
     for (let i = 0; i < charges.length; i++) {
       const charge = charges[i] as Charge;
-      const { wait } = this.judge(i, charge, at, mode);
-      if (wait > 0 && !charge.shadow) admitted = false;
+      const { wait, banned } = this.judge(i, charge, at, mode);
+      if ((wait > 0 || banned > 0) && !charge.shadow) admitted = false;
     }
     let delay = 0;
     const verdicts: Verdict[] = [];
@@ -194,7 +210,8 @@ export class MemoryStore implements Store<false> {
       const charge = charges[i] as Charge;
       const cell = this.cells[i] as Cell;
       this.conclude(cell, charge, mode, admitted);
-      verdicts.push(verdict(charge, cell.state, cell.now, cell.wait));
+      const says = verdict(charge, cell.state, cell.now, cell.wait);
+      verdicts.push(cell.banned === 0 ? says : bannedVerdict(says, cell.banned));
       delay = Math.max(delay, cell.delay);
     }
     return { admitted, verdicts, at, delay };
@@ -206,6 +223,7 @@ export class MemoryStore implements Store<false> {
     const cell = this.open(index, charge, at);
     const forced = mode === 'charge' && rule.overdraws;
     cell.wait = forced ? 0 : rule.wait(cell.state, charge.cost, cell.now);
+    cell.banned = forced || this.bans.isEmpty ? 0 : this.bans.left(charge, at);
     return cell;
   }
 
@@ -213,7 +231,7 @@ export class MemoryStore implements Store<false> {
   private conclude(cell: Cell, charge: Charge, mode: Mode, admitted: boolean): void {
     const { rule } = charge;
     cell.delay = 0;
-    if (admitted && cell.wait === 0) {
+    if (admitted && cell.wait === 0 && cell.banned === 0) {
       if (rule.queues && !charge.shadow) cell.delay = rule.delay(cell.state, cell.now);
       if (mode !== 'peek' && charge.cost > 0) {
         charge.receipt = rule.add(
@@ -227,6 +245,11 @@ export class MemoryStore implements Store<false> {
       }
     }
     if (cell.healed && mode !== 'peek') this.write(cell, charge);
+    const strikes = mode === 'consume' && cell.wait > 0 && cell.banned === 0 && !charge.shadow;
+    if (strikes && charge.ban !== undefined) {
+      this.bans.strike(charge, charge.ban, cell.now);
+      cell.banned = this.bans.left(charge, cell.now);
+    }
   }
 
   /** Reads a copy of a charge's state into a cell and rolls it to `at`. */
@@ -276,6 +299,21 @@ function verdict(charge: Charge, state: State, now: number, wait: number): Verdi
     nextAfterMs: resetAfter === 0 ? 0 : rule.wait(state, remaining + 1, now) / 1_000,
     resetAfterMs: resetAfter / 1_000,
     retryAfterMs: wait / 1_000,
+  };
+}
+
+/** What a verdict says while its key is banned for `left` µs more. */
+function bannedVerdict(says: Verdict, left: number): Verdict {
+  const leftMs = left / 1_000;
+  const nextAfterMs = Math.max(leftMs, says.remaining > 0 ? 0 : says.nextAfterMs);
+  return {
+    ...says,
+    allowed: false,
+    reason: 'banned',
+    remaining: 0,
+    nextAfterMs,
+    resetAfterMs: Math.max(leftMs, says.resetAfterMs),
+    retryAfterMs: Math.max(leftMs, says.retryAfterMs),
   };
 }
 
