@@ -1,1 +1,10 @@
-export {};
+export { UnreadableLogError } from './log/bytes.ts';
+export { type Progress, replay, type ReplayOptions } from './replay/replay.ts';
+export type {
+  BadLine,
+  ComparedAlgorithm,
+  LimitReport,
+  RefusedKey,
+  ReplayReport,
+  Timelines,
+} from './replay/report.ts';
