@@ -62,6 +62,8 @@ export class Outage {
   private readonly limiters: readonly Limiter<RedisStore>[];
   private readonly unhandled: unknown[] = [];
   private asked = 0;
+  /** How many requests of each limiter were admitted without the store. */
+  private readonly admitted = EXPECTATIONS.map(() => 0);
 
   constructor(store: RedisStore) {
     this.store = store;
@@ -95,7 +97,7 @@ export class Outage {
   }
 
   /** The store answers all of them, and does so soon. */
-  async isAsked(withinMs = RECOVERY_MS): Promise<readonly Decision[]> {
+  async isAsked(withinMs: number = RECOVERY_MS): Promise<readonly Decision[]> {
     const began = performance.now();
     for (;;) {
       const decisions = await this.round('peek');
@@ -111,28 +113,11 @@ export class Outage {
 
   /** Goes on until the store is known to be down, and a while longer. Every answer is as its limit says. */
   async isLived(says: RegExp): Promise<void> {
-    const admitted = EXPECTATIONS.map(() => 0);
     let left = 2 * CAPACITY;
     let told: number | undefined;
     const began = Date.now();
     while (left > 0) {
-      const decisions = await this.round();
-      for (const [index, decision] of decisions.entries()) {
-        // As long as the fault is not felt.
-        if (decision.source === 'store') continue;
-        const { admits, ...expected } = EXPECTATIONS[index] as Expectation;
-        const isFree = (admitted[index] as number) < admits;
-        expect(decision).toMatchObject({
-          allowed: isFree,
-          ...(isFree ? expected.admitted : expected.refused),
-        });
-        if (isFree) admitted[index] = (admitted[index] as number) + 1;
-        // Long enough to be worth telling, and no more than what is known.
-        else expect(decision.retryAfterMs).toBeGreaterThanOrEqual(1_000);
-        if (isFree && admits < Infinity) {
-          expect(decision.remaining).toBe(admits - (admitted[index] as number));
-        }
-      }
+      this.check(await this.round());
       if (this.store.health().store === 'up') continue;
       // In the round in which it came to be known, not all of them were told of it.
       if (--left === 2 * CAPACITY - 2) told = this.errors.length;
@@ -144,6 +129,21 @@ export class Outage {
     // What is known is not told again.
     expect(this.errors).toHaveLength(told ?? 0);
     expect(this.errors.every((error) => error instanceof TollgateStoreError)).toBe(true);
+  }
+
+  /** Holds decisions of `consume` to what their limits say, as far as the store did not answer. */
+  check(decisions: readonly Decision[]): void {
+    for (const [index, decision] of decisions.entries()) {
+      if (decision.source === 'store') continue;
+      const { admits, admitted, refused } = EXPECTATIONS[index] as Expectation;
+      const before = this.admitted[index] as number;
+      const isFree = before < admits;
+      expect(decision).toMatchObject({ allowed: isFree, ...(isFree ? admitted : refused) });
+      // Long enough to be worth telling.
+      if (!isFree) expect(decision.retryAfterMs).toBeGreaterThanOrEqual(1_000);
+      if (isFree && admits < Infinity) expect(decision.remaining).toBe(admits - before - 1);
+      if (isFree) this.admitted[index] = before + 1;
+    }
   }
 
   /** What must hold after every fault. */
@@ -161,8 +161,7 @@ export class Outage {
 export async function live(site: Site, store: RedisStore, fault: Fault): Promise<void> {
   const outage = new Outage(store);
   await outage.isAsked(10_000);
-  const before = await outage.round();
-  expect(before.every(({ allowed }) => allowed)).toBe(true);
+  outage.check(await outage.round());
   await fault.cause(site);
   await outage.isLived(fault.says);
   await fault.end(site);
