@@ -53,6 +53,10 @@ export class Call {
     this.headers = sent.headers;
   }
 
+  get isAborted(): boolean {
+    return this.signal?.aborted === true;
+  }
+
   /** Whether a second request does no more than the first. */
   get repeatable(): boolean {
     return IDEMPOTENT.has(this.method) || this.headers.has('idempotency-key');
@@ -89,7 +93,7 @@ export class Call {
 
   /** Drops what is not going to be sent: a copy of the body, or as the platform does the body of an aborted call. */
   end(): void {
-    if (!this.wasSent && this.signal?.aborted !== true) return;
+    if (!this.wasSent && !this.isAborted) return;
     const body = this.ownBody ? (this.input as Request).body : this.init.body;
     const isLeft = this.ownBody ? !(this.input as Request).bodyUsed : !this.wasSent;
     if (!(body instanceof ReadableStream) || body.locked || !isLeft) return;

@@ -133,7 +133,7 @@ describe('a body that can be sent again', () => {
     });
     const request = new Request(url, { method: 'POST', body: 'own' });
     const fetch = createFetch({ retry });
-    await fetch(request, { body: 'other' });
+    await fetch(request, { method: 'PUT', body: 'other' });
     expect(received.map(({ text }) => text)).toEqual(['other', 'other']);
     await expect(createFetch({ limiter, keys: { api: 'a' } })(request)).rejects.toMatchObject({
       code: 'TOLLGATE_WAIT',

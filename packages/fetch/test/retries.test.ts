@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { createFetch, type FetchOptions, type GiveUpReason, outcomeOf } from '../src/index.ts';
+import { createFetch, type GiveUpReason, outcomeOf, type RetryOptions } from '../src/index.ts';
 import { Diary, pass, Provider, soon, stopTime, URL_OF_PROVIDER } from './world.ts';
 
 beforeEach(stopTime);
@@ -8,7 +8,7 @@ beforeEach(stopTime);
 async function attempts(
   status: number,
   init: RequestInit = {},
-  retry: FetchOptions['retry'] = {},
+  retry: RetryOptions | false = {},
 ): Promise<{ sent: number; reason: GiveUpReason | undefined; response: Response }> {
   const provider = Provider.refusing(Infinity, {}, status);
   const fetch = createFetch({ fetch: provider.fetch, retry });
@@ -162,7 +162,7 @@ describe('the retry budget', () => {
   async function outage(
     calls: number,
     everyMs: number,
-    retry: FetchOptions['retry'],
+    retry: RetryOptions,
     headers: Readonly<Record<string, string>> = {},
   ): Promise<number> {
     const provider = Provider.refusing(Infinity, headers, 503);
