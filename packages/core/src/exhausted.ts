@@ -82,7 +82,9 @@ function idOf({ name, key }: Line): string {
   return `${name}\n${key}`;
 }
 
-function isExhausted({ policy, allowed, remaining, nextAfterMs, retryAfterMs }: Verdict): boolean {
+function isExhausted(verdict: Verdict): boolean {
+  const { policy, reason, allowed, remaining, nextAfterMs, retryAfterMs } = verdict;
+  if (reason === 'banned') return true;
   if (policy.algorithm === 'concurrency') return false;
   return allowed ? remaining === 0 && nextAfterMs !== Infinity : retryAfterMs !== Infinity;
 }

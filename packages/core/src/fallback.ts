@@ -57,6 +57,15 @@ export class Fallback {
     this.local.reset(lines);
   }
 
+  ban(lines: readonly Line[], length: number): void {
+    this.local.ban(lines, length);
+  }
+
+  unban(lines: readonly Line[]): void {
+    this.exhausted.forget(lines);
+    this.local.unban(lines);
+  }
+
   refund(charges: readonly BookedCharge[]): void {
     const local = charges.filter(isLocal);
     this.local.refund(local.map((charge) => this.localCharge(charge, charge.ledger)));

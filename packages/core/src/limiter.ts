@@ -225,6 +225,7 @@ export class Limiter<S extends Store = Store> {
     if (this.closed) return this.refuseClosed();
     const { store } = this;
     if (store.ban === undefined) throw new TollgateArgumentError(NO_BANS);
+    this.fallback?.ban(banned, length);
     return store.ban(banned, length) as Reply<S, void>;
   }
 
@@ -234,6 +235,7 @@ export class Limiter<S extends Store = Store> {
     if (this.closed) return this.refuseClosed();
     const { store } = this;
     if (store.unban === undefined) throw new TollgateArgumentError(NO_BANS);
+    this.fallback?.unban(freed);
     return this.thenNudge(store.unban(freed), freed);
   }
 

@@ -31,6 +31,8 @@ function fail(store: PromisedStore): void {
   store.fault = new Error('gone');
 }
 
+type Lines = readonly { readonly name: string; readonly key: string }[];
+
 const local: LimitOptions = { name: 'local', policy: ten };
 const allow: LimitOptions = { name: 'allow', policy: ten, whenStoreFails: 'allow' };
 const deny: LimitOptions = { name: 'deny', policy: ten, whenStoreFails: 'deny' };
@@ -247,6 +249,46 @@ describe('a key that the store said is exhausted', () => {
     expect((await limiter.consume({ slots: 'k' })).allowed).toBe(true);
     store.fault = undefined;
     await limiter.close();
+  });
+});
+
+describe('a ban', () => {
+  function banning(policy: Policy): ReturnType<typeof made> {
+    const both = made({ name: 'local', policy });
+    const { store } = both;
+    const unlessFailed = (ban: () => void): Promise<void> =>
+      store.fault === undefined ? Promise.resolve(ban()) : Promise.reject(store.fault);
+    Object.assign(store, {
+      ban: (lines: Lines, length: number) => unlessFailed(() => store.inner.ban(lines, length)),
+      unban: (lines: Lines) => unlessFailed(() => store.inner.unban(lines)),
+    });
+    return both;
+  }
+
+  it.each([ten, concurrency({ limit: 1 })])(
+    'that the store told of stays, whatever the cost: %o',
+    async (policy) => {
+      const { limiter, store } = banning(policy);
+      // By another process, so that only the verdict tells of it.
+      store.inner.ban([{ name: 'local', key: 'k' }], 60_000_000);
+      expect((await limiter.consume({ local: 'k' })).reason).toBe('banned');
+      fail(store);
+      for (const cost of [0, 1]) {
+        const refused = await limiter.consume({ local: 'k' }, { cost: { local: cost } });
+        expect(refused).toMatchObject({ allowed: false, reason: 'banned', source: 'fallback' });
+        expect(refused.retryAfterMs).toBeGreaterThan(50_000);
+        expect(refused.retryAfterMs).toBeLessThanOrEqual(60_000);
+      }
+    },
+  );
+
+  it('that the store could not be told of holds here, until it is lifted', async () => {
+    const { limiter, store } = banning(ten);
+    fail(store);
+    await expect(limiter.ban({ local: 'k' }, 60_000)).rejects.toBe(store.fault);
+    expect((await limiter.consume({ local: 'k' })).reason).toBe('banned');
+    await expect(limiter.unban({ local: 'k' })).rejects.toBe(store.fault);
+    expect((await limiter.consume({ local: 'k' })).reason).toBe('ok');
   });
 });
 
