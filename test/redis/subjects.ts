@@ -22,19 +22,19 @@ export interface Wishes {
 export interface Given {
   readonly client: RedisClient & EventEmitter;
   readonly options: object;
-  isConnected(): boolean;
-  connect(): Promise<unknown>;
-  ask(command: string, ...args: string[]): Promise<unknown>;
+  readonly isConnected: () => boolean;
+  readonly connect: () => Promise<unknown>;
+  readonly ask: (command: string, ...args: string[]) => Promise<unknown>;
   /** Ends it at once, connected or not. */
-  end(): void;
+  readonly end: () => void;
 }
 
 export interface Subject {
   readonly name: string;
   readonly kind: 'ioredis' | 'node-redis';
   /** Makes a client that is not connected yet. */
-  make(wishes: Wishes): Given;
-  fromUrl(url: string): Given;
+  readonly make: (wishes: Wishes) => Given;
+  readonly fromUrl: (url: string) => Given;
 }
 
 type IoRedis = Redis | Redis5 | Valkey;

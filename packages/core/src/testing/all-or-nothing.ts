@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { strict as assert } from 'node:assert';
 import type { Keys, LimitOptions } from '../limits.ts';
 import { fixedWindow, leakyBucket, type Policy } from '../policy.ts';
 import { COUNTING, EVERY, forEach } from './policies.ts';

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { strict as assert } from 'node:assert';
 import { leakyBucket, slidingLog, tokenBucket } from '../policy.ts';
 import { COUNTING, forEach } from './policies.ts';
 import { asked, type Law, MICROSECOND, only } from './trial.ts';

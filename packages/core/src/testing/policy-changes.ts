@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { strict as assert } from 'node:assert';
 import { fixedWindow, type Policy, slidingWindow, tokenBucket } from '../policy.ts';
 import { COUNTING, EVERY, forEach } from './policies.ts';
 import { asked, type Law, OneLimit, only } from './trial.ts';

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { strict as assert } from 'node:assert';
 import { leakyBucket, type Policy, tokenBucket } from '../policy.ts';
 import { COUNTING, EVERY, forEach } from './policies.ts';
 import { type Law, MICROSECOND, type OneLimit, only, type Trial } from './trial.ts';

@@ -1,4 +1,4 @@
-import assert from 'node:assert/strict';
+import { strict as assert } from 'node:assert';
 import type { Rule } from '../algorithm.ts';
 import type { Decision, Verdict } from '../decision.ts';
 import { TollgateStoreError } from '../errors.ts';
