@@ -11,6 +11,10 @@ describe('the breaker', () => {
     const store = storeAt(site.proxy.port, { ...PATIENT, breaker });
     const { limiter, errors } = limiterOn(store, { whenStoreFails: 'deny' });
     expect((await limiter.consume({ a: 'k' })).source).toBe('store');
+    // Those that keep the process alive.
+    const timers = (): number =>
+      process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
+    const before = timers();
     expect(limiter.health()).toMatchObject({ store: 'up' });
     await site.ask('CONFIG', 'SET', 'maxmemory', '1');
     for (let failures = 1; failures <= 3; failures++) {
@@ -21,14 +25,11 @@ describe('the breaker', () => {
     expect(limiter.health().store).toBe('down');
     expect(String(limiter.health().lastError)).toContain('OOM');
     const { received } = site.proxy;
-    const timers = (): number =>
-      process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
-    const before = timers();
     const times: number[] = [];
     for (let i = 0; i < 300; i++) {
       const began = performance.now();
       const asked = limiter.consume({ a: 'k' });
-      if (i === 0) expect(timers()).toBe(before);
+      if (i === 0) expect(timers()).toBeLessThanOrEqual(before);
       const { retryAfterMs } = await asked;
       times.push(performance.now() - began);
       expect(retryAfterMs).toBeGreaterThan(500_000);

@@ -50,6 +50,20 @@ describe.each(CLIENTS)('Redis absent when the application starts, with %s', (_, 
   });
 });
 
+test('what was asked before there was a connection is not sent once there is one', async () => {
+  const site = await Site.open();
+  // Redis knows the script, so that nothing but the time that has passed speaks against it.
+  const { limiter: other } = limiterOn(storeAt(site.server.port, PATIENT));
+  await other.consume({ a: 'other' });
+  site.proxy.hold();
+  const store = storeAt(site.proxy.port, { breaker: { probeMs: 100 } });
+  const { limiter } = limiterOn(store);
+  for (let i = 0; i < 6; i++) await timed(() => limiter.consume({ a: 'k' }));
+  site.proxy.letGo();
+  await expect.poll(async () => (await limiter.peek({ a: 'k' })).source, SOON).toBe('store');
+  expect((await other.peek({ a: 'k' })).remaining).toBe(100);
+});
+
 test('SCRIPT FLUSH between and during calls is no fault: each is charged once', async () => {
   const site = await Site.open();
   const { limiter, errors } = limiterOn(storeAt(site.proxy.port, { ...PATIENT, batch: false }));
@@ -112,23 +126,34 @@ test.each([
   for (const error of errors) expect(error).toBeInstanceOf(TollgateStoreError);
 });
 
-test('errors that are logged hold neither keys nor passwords', async () => {
-  const site = await Site.open();
-  await site.ask('CONFIG', 'SET', 'requirepass', 'right');
-  const client = new Redis(site.proxy.port, '127.0.0.1', {
-    lazyConnect: true,
-    password: 'hunter2',
+/** All that a logger could find in an error. */
+function everything(error: unknown): string {
+  if (!(error instanceof Error)) return JSON.stringify(error ?? '');
+  return `${error.stack} ${JSON.stringify(Object.entries(error))} ${everything(error.cause)}`;
+}
+
+describe('errors that are logged', () => {
+  it('hold no password', async () => {
+    const site = await Site.open();
+    await site.ask('CONFIG', 'SET', 'requirepass', 'right');
+    const password = 'hunter2';
+    const client = new Redis(site.proxy.port, '127.0.0.1', { lazyConnect: true, password });
+    const store = redisStore(client);
+    onTestFinished(() => store.close());
+    const { limiter, errors } = limiterOn(store);
+    for (let i = 0; i < 6; i++) await limiter.consume({ a: 'k' });
+    await expect.poll(() => String(limiter.health().lastError), SOON).toContain('WRONGPASS');
+    const said = [...errors, limiter.health().lastError].map(everything).join('\n');
+    expect(said).not.toContain(password);
   });
-  const store = redisStore(client);
-  onTestFinished(() => store.close());
-  const { limiter, errors } = limiterOn(store);
-  for (let i = 0; i < 6; i++) await limiter.consume({ a: 'secret-key' });
-  await expect.poll(() => String(limiter.health().lastError), SOON).toContain('WRONGPASS');
-  const everything = (error: unknown): string =>
-    error instanceof Error
-      ? `${error.stack} ${JSON.stringify(Object.entries(error))} ${everything(error.cause)}`
-      : JSON.stringify(error ?? '');
-  const said = [...errors, limiter.health().lastError].map(everything).join('\n');
-  expect(said).not.toContain('hunter2');
-  expect(said).not.toContain('secret-key');
+
+  it('hold no key', async () => {
+    const site = await Site.open();
+    const { limiter, errors } = limiterOn(storeAt(site.proxy.port, PATIENT));
+    await site.ask('CONFIG', 'SET', 'maxmemory', '1');
+    await limiter.consume({ a: 'tenant-7' });
+    const said = [...errors, limiter.health().lastError].map(everything).join('\n');
+    expect(said).toContain('OOM');
+    expect(said).not.toContain('tenant-7');
+  });
 });
