@@ -44,9 +44,7 @@ export function alternativesOf(policy: Policy): Alternative[] {
         ? { algorithm, capacity: quota, rate: quota, per: window }
         : { algorithm, limit: quota, window };
     try {
-      const same = policy.algorithm === algorithm || quota === 0;
-      const parsed =
-        same && policy.algorithm === algorithm ? policy : parsePolicy(input as PolicyInput);
+      const parsed = policy.algorithm === algorithm ? policy : parsePolicy(input as PolicyInput);
       return { algorithm, policy: parsed, problem: undefined };
     } catch (error) {
       return { algorithm, policy: undefined, problem: (error as Error).message };

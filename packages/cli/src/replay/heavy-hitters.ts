@@ -1,3 +1,5 @@
+import { copyOf } from './copy.ts';
+
 /** A key that was counted. */
 export interface Counted {
   readonly key: string;
@@ -109,9 +111,4 @@ export class HeavyHitters {
     this.heap[a.place] = a;
     this.heap[b.place] = b;
   }
-}
-
-/** A key cut out of a line would keep the whole chunk of the log in memory. */
-function copyOf(key: string): string {
-  return Buffer.from(key, 'utf16le').toString('utf16le');
 }

@@ -39,8 +39,7 @@ export class Judge {
     const clock = (): number => this.now;
     const replayed = replayedLimits(limits);
     this.limits = limits.map(
-      (source, i) =>
-        new LimitJudge(source, replayed[i] as (typeof replayed)[number], compare, clock),
+      (source, i) => new LimitJudge(source, replayed[i] as (typeof replayed)[number], compare),
     );
     this.limiter = createLimiter({
       store: memoryStore({ clock }),
@@ -70,7 +69,7 @@ export class Judge {
       applies = true;
       limit.requests++;
       this.timeline.add(2 + PER_LIMIT * i, bucket);
-      if (this.compare) limit.rival(key);
+      if (this.compare) limit.rival(key, time);
     }
     if (!applies) this.unlimited++;
     const decision = this.limiter.consume(keys);

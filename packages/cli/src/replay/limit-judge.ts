@@ -1,20 +1,16 @@
 import {
   addressKey,
-  createLimiter,
   type FileLimit,
   type GateLimitOptions,
   gateLimits,
   type KeyFunction,
-  limiterLimits,
-  type Limiter,
-  type MemoryStore,
-  memoryStore,
 } from '@tollgate/core';
 import { fieldOf } from '../log/json.ts';
 import type { LogRequest } from '../log/request.ts';
 import { alternativesOf, type Alternative } from './alternatives.ts';
 import { HeavyHitters } from './heavy-hitters.ts';
 import type { ComparedAlgorithm, LimitReport } from './report.ts';
+import { Rival } from './rival.ts';
 
 /** Counters for refused keys per limit: any key with a thousandth of a limit's refusals is found. */
 const COUNTERS = 1_000;
@@ -33,13 +29,6 @@ export function replayedLimits(limits: readonly FileLimit[]): ReplayedLimit[] {
   });
 }
 
-/** The same limit, alone, under another algorithm. */
-interface Rival {
-  readonly alternative: Alternative;
-  readonly limiter: Limiter<MemoryStore> | undefined;
-  refused: number;
-}
-
 /** Counts what one limit does. */
 export class LimitJudge {
   readonly limit: ReplayedLimit;
@@ -50,15 +39,19 @@ export class LimitJudge {
   withoutDuration = 0;
   private readonly source: FileLimit;
   private readonly keys = new HeavyHitters(COUNTERS);
-  private readonly rivals: readonly Rival[];
+  private readonly alternatives: readonly Alternative[];
+  private readonly rivals: readonly (Rival | undefined)[];
   private readonly compare: boolean;
 
-  constructor(source: FileLimit, limit: ReplayedLimit, compare: boolean, clock: () => number) {
+  constructor(source: FileLimit, limit: ReplayedLimit, compare: boolean) {
     this.source = source;
     this.limit = limit;
     this.holdsSlots = source.policy.algorithm === 'concurrency';
     this.compare = compare;
-    this.rivals = compare ? rivalsOf(source, clock) : [];
+    this.alternatives = compare ? alternativesOf(source.policy) : [];
+    this.rivals = this.alternatives.map(
+      ({ policy }) => policy && new Rival(policy, source.cost ?? 1),
+    );
   }
 
   /** The key of a request; undefined where the limit does not apply, or cannot be judged. */
@@ -76,10 +69,8 @@ export class LimitJudge {
   }
 
   /** Asks the other algorithms about a request, each by itself. */
-  rival(key: string): void {
-    for (const rival of this.rivals) {
-      if (rival.limiter?.consume({ [this.source.name]: key }).allowed === false) rival.refused++;
-    }
+  rival(key: string, time: number): void {
+    for (const rival of this.rivals) rival?.consume(key, time);
   }
 
   refuse(key: string, time: number): void {
@@ -108,30 +99,20 @@ export class LimitJudge {
         lastMs: last / 1_000,
       })),
       topIsExact: this.keys.isExact,
-      ...(this.compare && { algorithms: this.rivals.map((each) => this.compared(each)) }),
+      ...(this.compare && {
+        algorithms: this.alternatives.map((each, i) => this.compared(each, i)),
+      }),
     };
   }
 
-  private compared({ alternative, refused }: Rival): ComparedAlgorithm {
-    const { algorithm, policy, problem = '' } = alternative;
+  private compared(
+    { algorithm, policy, problem = '' }: Alternative,
+    index: number,
+  ): ComparedAlgorithm {
     if (policy === undefined) return { algorithm, problem };
+    const refused = this.rivals[index]?.refused ?? 0;
     return { algorithm, policy, refused, refusedShare: share(refused, this.requests) };
   }
-}
-
-function rivalsOf(source: FileLimit, clock: () => number): Rival[] {
-  return alternativesOf(source.policy).map((alternative) => {
-    const { policy } = alternative;
-    if (policy === undefined) return { alternative, limiter: undefined, refused: 0 };
-    const store = memoryStore({ clock });
-    // Its mode is left out, so that a shadow refuses too.
-    const { mode: _, ...limit } = { ...source, policy };
-    return {
-      alternative,
-      limiter: createLimiter({ store, limits: limiterLimits([limit]) }),
-      refused: 0,
-    };
-  });
 }
 
 export function share(part: number, whole: number): number {

@@ -4,7 +4,7 @@ import { algorithmPlot, keyPlot, timePlot } from './plots.ts';
 import { printable } from './printable.ts';
 import { STYLE } from './style.ts';
 import { limitNotes, notes } from './text.ts';
-import { byText, count, instant, matchText, percent, policyText } from './words.ts';
+import { byText, count, counted, matchText, percent, policyText, span } from './words.ts';
 
 /**
  * A report as one page that needs nothing else: no script, no font, nothing from elsewhere, which its policy forbids as
@@ -12,10 +12,8 @@ import { byText, count, instant, matchText, percent, policyText } from './words.
  */
 export function htmlReport(report: ReplayReport): string {
   const { requests, fromMs, toMs, refused, refusedShare, timeline } = report;
-  const span =
-    fromMs === undefined || toMs === undefined
-      ? 'no requests'
-      : `${instant(fromMs)} – ${instant(toMs)} UTC`;
+  const when =
+    fromMs === undefined || toMs === undefined ? 'no requests' : `${span(fromMs, toMs)} UTC`;
   const plot = timePlot('All limits together', timeline, timeline.admitted, timeline.refused);
   return `<!doctype html>
 <html lang="en">
@@ -31,7 +29,7 @@ export function htmlReport(report: ReplayReport): string {
 <body>
 <header>
 <h1>What limits would have done</h1>
-<p class="quiet">${escape(printable(report.logs.join(', ')))}<br>${span}</p>
+<p class="quiet">${escape(printable(report.logs.join(', ')))}<br>${when}</p>
 <dl class="figures">
 ${figure('requests', count(requests))}
 ${figure('admitted', count(report.admitted))}
@@ -67,7 +65,7 @@ ${figure('requests', count(requests))}
 ${figure('refused', `${count(refused)} <small>${percent(refusedShare)}</small>`)}
 </dl>
 ${limitNotes(limit).map(paragraph).join('\n')}
-${requests > 0 ? timePlot(name, timeline, passed, series.refused) : ''}
+${requests > 0 ? timePlot('Over time', timeline, passed, series.refused) : ''}
 ${top.length > 0 ? keyPlot(top, limit.topIsExact) : ''}
 ${algorithms !== undefined && algorithms.length > 0 ? algorithmPlot(algorithms) : ''}
 </section>`;
@@ -84,7 +82,7 @@ function linesSection(report: ReplayReport): string {
   );
   return `<section>
 <h2>Lines</h2>
-<p>${count(report.lines)} lines were read.</p>
+<p>${counted(report.lines, 'line')} read.</p>
 <ul>${notes(report)
     .map((note) => `<li>${escape(note)}</li>`)
     .join('')}</ul>

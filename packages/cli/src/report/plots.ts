@@ -1,7 +1,7 @@
 import type { ComparedAlgorithm, RefusedKey, Timelines } from '../replay/report.ts';
 import { escape } from './escape.ts';
 import { cut, printable } from './printable.ts';
-import { algorithmText, count, duration, instant, percent, policyText } from './words.ts';
+import { algorithmText, count, duration, instant, percent, policyText, span } from './words.ts';
 
 const HEIGHT = 100;
 const LONGEST_KEY = 80;
@@ -82,7 +82,7 @@ export function keyPlot(top: readonly RefusedKey[], isExact: boolean): string {
     caption,
     top.map(({ key, refused, atLeast, firstMs, lastMs }) => ({
       label: `<code>${safe(key)}</code>`,
-      value: `${count(refused)}${refused === atLeast ? '' : ` ±${count(refused - atLeast)}`} <span class="quiet">${instant(firstMs)} – ${instant(lastMs)}</span>`,
+      value: `${count(refused)}${refused === atLeast ? '' : ` ±${count(refused - atLeast)}`} <span class="quiet">${span(firstMs, lastMs)}</span>`,
       size: refused,
     })),
   );

@@ -48,6 +48,7 @@ figcaption { font-weight: 600; margin: 0 0 .375rem; }
   display: flex; justify-content: space-between; flex-wrap: wrap; gap: 0 1rem; color: var(--quiet);
   font-size: .75rem; font-variant-numeric: tabular-nums;
 }
+rect { shape-rendering: crispEdges; }
 rect.admitted { fill: var(--admitted); }
 rect.refused { fill: var(--refused); }
 rect.hit { fill: transparent; }

@@ -4,11 +4,13 @@ import {
   algorithmText,
   byText,
   count,
+  counted,
   duration,
   instant,
   matchText,
   percent,
   policyText,
+  span,
 } from './words.ts';
 
 const LONGEST_KEY = 60;
@@ -21,10 +23,10 @@ export function textReport(report: ReplayReport): string {
 
 function summary(report: ReplayReport): string {
   const { requests, fromMs, toMs, admitted, refused, refusedShare } = report;
-  const lines = [`${report.logs.map(printable).join(', ')}: ${count(report.lines)} lines`];
+  const lines = [`${report.logs.map(printable).join(', ')}: ${counted(report.lines, 'line')}`];
   if (fromMs === undefined || toMs === undefined) lines.push('  no requests');
   else {
-    lines.push(`  ${count(requests)} requests from ${instant(fromMs)} to ${instant(toMs)} UTC`);
+    lines.push(`  ${counted(requests, 'request')}, ${span(fromMs, toMs)} UTC`);
     lines.push(
       `  ${count(admitted)} admitted, ${count(refused)} refused (${percent(refusedShare)}) by all limits together`,
     );
@@ -40,20 +42,21 @@ function summary(report: ReplayReport): string {
 export function notes(report: ReplayReport): string[] {
   const { unlimited, otherLines, sorted, late, badLines } = report;
   return [
-    unlimited > 0 && `${count(unlimited)} requests that no limit applies to`,
-    otherLines > 0 && `${count(otherLines)} lines without a request`,
-    sorted > 0 && `${count(sorted)} requests put in order of time`,
-    late > 0 && `${count(late)} requests too late for that, judged at the time the log had reached`,
-    badLines > 0 && `${count(badLines)} bad lines, left out`,
+    unlimited > 0 && `${counted(unlimited, 'request')} that no limit applies to`,
+    otherLines > 0 && `${counted(otherLines, 'line')} without a request`,
+    sorted > 0 && `${counted(sorted, 'request')} put in order of time`,
+    late > 0 &&
+      `${counted(late, 'request')} too late for that, judged at the time the log had reached`,
+    badLines > 0 && `${counted(badLines, 'bad line')}, left out`,
   ].filter((note) => note !== false);
 }
 
 /** What a reader should know before he believes the numbers of a limit. */
 export function limitNotes({ withoutKey, withoutDuration }: LimitReport): string[] {
   return [
-    withoutKey > 0 && `${count(withoutKey)} requests without a key, not limited`,
+    withoutKey > 0 && `${counted(withoutKey, 'request')} without a key, not limited`,
     withoutDuration > 0 &&
-      `${count(withoutDuration)} requests not judged: the log does not say how long they took`,
+      `${counted(withoutDuration, 'request')} not judged: the log does not say how long they took`,
   ].filter((note) => note !== false);
 }
 
@@ -62,7 +65,7 @@ function limitText(limit: LimitReport, { timeline }: ReplayReport): string {
   const matched = match === undefined ? '' : `, on ${matchText(match)}`;
   const lines = [
     `${name}: ${policyText(policy)}, by ${byText(by)}${printable(matched)}${shadow ? ' (shadow)' : ''}`,
-    `  ${count(requests)} requests, ${count(refused)} refused (${percent(refusedShare)})`,
+    `  ${counted(requests, 'request')}, ${count(refused)} refused (${percent(refusedShare)})`,
   ];
   const counts = timeline.limits[name]?.refused ?? [];
   const most = counts.reduce((max, each) => Math.max(max, each), 0);
@@ -81,9 +84,8 @@ function limitText(limit: LimitReport, { timeline }: ReplayReport): string {
     const width = Math.max(...keys.map((key) => key.length));
     for (const [i, { refused: times, atLeast, firstMs, lastMs }] of top.entries()) {
       const doubt = times === atLeast ? '' : ` ±${count(times - atLeast)}`;
-      const span = `${instant(firstMs)} – ${instant(lastMs)}`;
       lines.push(
-        `    ${(keys[i] ?? '').padEnd(width)}  ${count(times).padStart(9)}${doubt}  ${span}`,
+        `    ${(keys[i] ?? '').padEnd(width)}  ${count(times).padStart(9)}${doubt}  ${span(firstMs, lastMs)}`,
       );
     }
   }

@@ -7,6 +7,11 @@ export function count(value: number): string {
   return integer.format(value);
 }
 
+/** `1 line`, `2 lines`. */
+export function counted(value: number, noun: string): string {
+  return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
+}
+
 /** A share as `1.23 %`; what is not nothing is never written as nothing, nor what is not all as all. */
 export function percent(share: number): string {
   const written = (share * 100).toFixed(2);
@@ -18,6 +23,13 @@ export function percent(share: number): string {
 /** `2026-10-10 13:55:36`, in UTC. */
 export function instant(ms: number): string {
   return new Date(ms).toISOString().slice(0, 19).replace('T', ' ');
+}
+
+/** From one instant to another, the day said once where it is the same. */
+export function span(fromMs: number, toMs: number): string {
+  const [from, to] = [instant(fromMs), instant(toMs)];
+  if (from === to) return from;
+  return `${from} – ${from.slice(0, 10) === to.slice(0, 10) ? to.slice(11) : to}`;
 }
 
 const UNITS = [
