@@ -23,6 +23,7 @@ const EACH = CLIENTS.flatMap((subject) =>
 
 /** Far more than a call takes, since other tests run beside these. */
 const deadlineMs = 5_000;
+const soon = { timeout: 10_000 };
 const policy = fixedWindow({ limit: 9, window: '1d' });
 const rule = ruleOf(policy);
 
@@ -116,7 +117,7 @@ describe.each(EACH)('%s, %s', (_, mode, subject) => {
     for (const limiter of limiters) await limiter.close();
     expect(look(one)).toEqual(before);
     expect(await one.ask('PING')).toBe('PONG');
-    await expect.poll(() => connections(control)).toEqual(others);
+    await expect.poll(() => connections(control), soon).toEqual(others);
     one.end();
     other.end();
   });
@@ -131,7 +132,7 @@ describe.each(EACH)('%s, %s', (_, mode, subject) => {
     const started = performance.now();
     await expect(store.decide([charge(key)], 'consume')).rejects.toThrow(TollgateStoreError);
     expect(performance.now() - started).toBeLessThan(deadlineMs);
-    await expect.poll(() => left(store, key).catch(() => 'down'), { timeout: 5_000 }).toBe(7);
+    await expect.poll(() => left(store, key).catch(() => 'down'), soon).toBe(7);
     await store.decide([charge(key)], 'consume');
     expect(await left(store, key)).toBe(6);
     await store.close();
@@ -183,7 +184,7 @@ describe.each(CLIENTS.map((subject) => [subject.name, subject] as const))('%s', 
       expect(await root.dbsize()).toBe(0);
       await store.close();
       made.end();
-      await expect.poll(() => connections(root, 'user=alice')).toEqual([]);
+      await expect.poll(() => connections(root, 'user=alice'), soon).toEqual([]);
     }
   });
 
@@ -199,9 +200,9 @@ describe.each(CLIENTS.map((subject) => [subject.name, subject] as const))('%s', 
     expect(before).toHaveLength(1);
     await own.replicaof('127.0.0.1', demoted.port);
     await expect(store.decide([charge(key)], 'consume')).rejects.toThrow(TollgateStoreError);
-    await expect.poll(async () => (await connections(own, 'name=x'))[0]).not.toBe(before[0]);
+    await expect.poll(async () => (await connections(own, 'name=x'))[0], soon).not.toBe(before[0]);
     await own.replicaof('NO', 'ONE');
-    await expect.poll(() => left(store, key).catch(() => 'down')).toBe(8);
+    await expect.poll(() => left(store, key).catch(() => 'down'), soon).toBe(8);
     await store.decide([charge(key)], 'consume');
     expect(await left(store, key)).toBe(7);
     await store.close();
@@ -216,17 +217,17 @@ describe.each(CLIENTS.map((subject) => [subject.name, subject] as const))('%s', 
     await connection.ready();
     const first = await connections(control, 'name=y');
     connection.reconnect();
-    await expect.poll(() => connections(control, 'name=y')).not.toEqual(first);
-    await expect.poll(() => connections(control, 'name=y')).toHaveLength(1);
-    await expect.poll(() => connection.isReady()).toBe(true);
+    await expect.poll(() => connections(control, 'name=y'), soon).not.toEqual(first);
+    await expect.poll(() => connections(control, 'name=y'), soon).toHaveLength(1);
+    await expect.poll(() => connection.isReady(), soon).toBe(true);
     expect(await connection.send(['PING'], undefined)).toBe('PONG');
     // At every moment of connecting.
-    for (let turns = 0; turns < 12; turns++) {
+    for (let turns = 0; turns < 8; turns++) {
       connection.reconnect();
       for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
     }
     await connection.close();
-    await expect.poll(() => connections(control, 'name=y')).toEqual([]);
+    await expect.poll(() => connections(control, 'name=y'), soon).toEqual([]);
   });
 });
 
