@@ -1,10 +1,18 @@
-import type { Band, LoopSample, Shedding } from '../src/http/shedding.ts';
+import type { LoopSample, Shedding } from '../src/http/shedding.ts';
 
 /** Requests of one priority. */
 export interface Stream {
   /** 0 for the highest. */
   readonly rank: number;
   readonly perSecond: number;
+}
+
+/** What became of the requests of one priority. */
+interface Tally {
+  refused: number;
+  served: number;
+  /** Of those served. */
+  longestWaitMs: number;
 }
 
 interface Arrival {
@@ -19,15 +27,11 @@ const REFUSAL_MS = 0.05;
  * A process that serves requests on an event loop, each of which keeps it busy for `workMs`: time, requests and turns of
  * the loop are all made up, so that seconds of overload take no time.
  */
-export class Plant {
-  now = 0;
-  readonly served: number[] = [];
-  readonly refused: number[] = [];
+export class EventLoopPlant {
   /** The level after each sample. */
   readonly levels: number[] = [];
-  readonly utilizations: number[] = [];
-  /** How long those served waited at most. */
-  longestWaitMs = 0;
+  private now = 0;
+  private tallies: Tally[] = [];
   private readonly shedding: Shedding;
   private readonly sampleMs: number;
   private readonly workMs: number;
@@ -62,6 +66,13 @@ export class Plant {
     }
   }
 
+  /** What became of the requests since the last time that this was asked, by priority. */
+  take(): readonly Tally[] {
+    const { tallies } = this;
+    this.tallies = [];
+    return tallies;
+  }
+
   private gap(perSecond: number): number {
     return (-Math.log(1 - this.random()) * 1_000) / perSecond;
   }
@@ -82,11 +93,14 @@ export class Plant {
 
   private turn(arrivals: readonly Arrival[]): void {
     for (const { rank, atMs } of arrivals) {
-      const band: Band = this.shedding.band(rank);
-      const sheds = band.sheds();
-      const tally = sheds ? this.refused : this.served;
-      tally[rank] = (tally[rank] ?? 0) + 1;
-      if (!sheds) this.longestWaitMs = Math.max(this.longestWaitMs, this.now - atMs);
+      const tally = (this.tallies[rank] ??= { refused: 0, served: 0, longestWaitMs: 0 });
+      const sheds = this.shedding.band(rank).sheds();
+      if (sheds) {
+        tally.refused++;
+      } else {
+        tally.served++;
+        tally.longestWaitMs = Math.max(tally.longestWaitMs, this.now - atMs);
+      }
       const tookMs = sheds ? REFUSAL_MS : this.workMs;
       this.now += tookMs;
       this.busyMs += tookMs;
@@ -119,6 +133,5 @@ export class Plant {
     this.delays = [];
     this.shedding.update(sample);
     this.levels.push(this.shedding.level);
-    this.utilizations.push(sample.utilization);
   }
 }
