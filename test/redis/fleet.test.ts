@@ -71,7 +71,7 @@ beforeAll(async () => {
   server = await RedisServer.start();
   client = new Redis(server.port, '127.0.0.1');
   fleet = Fleet.start(MEMBERS, server.port);
-});
+}, 180_000);
 
 afterAll(async () => {
   await fleet.stop();
