@@ -1,6 +1,5 @@
 import { redisStore } from '@tollgate/core/redis';
 import { Redis } from 'ioredis';
-import { createClient } from 'redis';
 import { describe, onTestFinished, test } from 'vitest';
 import { ABSENCES, type Fault, Site } from './faults.ts';
 import { live } from './outage.ts';
@@ -11,14 +10,6 @@ describe.each(ABSENCES)('Redis is $name', (fault: Fault) => {
     const site = await Site.open();
     const client = new Redis(site.proxy.port, '127.0.0.1', { lazyConnect: true });
     onTestFinished(() => client.disconnect());
-    await live(site, redisStore(client), fault);
-  });
-});
-
-describe.each(ABSENCES.slice(0, 3))('Redis is $name', (fault: Fault) => {
-  test('with node-redis', async () => {
-    const site = await Site.open();
-    const client = createClient({ socket: { host: '127.0.0.1', port: site.proxy.port } });
     await live(site, redisStore(client), fault);
   });
 });

@@ -121,6 +121,8 @@ export class Outage {
       if (this.store.health().store === 'up') continue;
       // In the round in which it came to be known, not all of them were told of it.
       if (--left === 2 * CAPACITY - 2) told = this.errors.length;
+      // Long enough in all for Redis to be probed.
+      await new Promise((resolve) => setTimeout(resolve, 25));
     }
     const { store, since, lastError } = this.store.health();
     expect(['down', 'probing']).toContain(store);

@@ -292,6 +292,18 @@ describe('a ban', () => {
   });
 });
 
+it('has those who wait ask the store again as soon as it answers anybody', async () => {
+  const { limiter, store } = made(local);
+  fail(store);
+  await limiter.consume({ local: 'k' }, { cost: 10 });
+  // For a day, as far as this process knows.
+  const waiting = limiter.wait({ local: 'k' });
+  await new Promise(setImmediate);
+  store.fault = undefined;
+  expect((await limiter.consume({ local: 'other' })).source).toBe('store');
+  expect(await waiting).toMatchObject({ allowed: true, source: 'store' });
+});
+
 it('says as an error, and not as an outage, that a store was called wrongly', async () => {
   const { limiter, store } = made(local);
   store.fault = new TollgateArgumentError('mine');
