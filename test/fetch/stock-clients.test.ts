@@ -40,11 +40,13 @@ describe('a refusal of', () => {
     '$name is understood by $client',
     async ({ get, start }, { expect, onTestFinished }) => {
       const { url, hits } = await start(onTestFinished);
-      const statuses = [await get(url), await get(url), await get(url)];
-      expect(statuses).toEqual([200, 200, 200]);
+      // Two are served at once; on a slow machine perhaps one more.
+      const isRefused = (): boolean => hits.some(({ status }) => status === 429);
+      for (let i = 0; i < 9 && !isRefused(); i++) expect(await get(url)).toBe(200);
       // The first retry is served already: the client waited for as long as it was told.
-      expect(hits.map(({ status }) => status)).toEqual([200, 200, 429, 200]);
-      const [, , refused, retried] = hits;
+      expect(hits.filter(({ status }) => status === 429)).toHaveLength(1);
+      const [refused, retried] = hits.slice(-2);
+      expect([refused?.status, retried?.status]).toEqual([429, 200]);
       const waitedMs = (retried?.atMs ?? NaN) - (refused?.atMs ?? NaN);
       expect(waitedMs).toBeGreaterThanOrEqual((refused?.retryAfter ?? NaN) * 1_000 - 5);
       // Beyond that only what the client adds, on a busy machine.

@@ -16,7 +16,8 @@ const IDEMPOTENT: ReadonlySet<string> = new Set([
 export class Call {
   readonly method: string;
   readonly url: URL;
-  readonly signal: AbortSignal | undefined;
+  /** The call's own, which follows the caller's: one signal may be that of thousands of calls. */
+  readonly signal: AbortSignal;
   /** Whether its body can be sent more than once. */
   readonly sendsAgain: boolean;
   private readonly init: RequestInit;
@@ -24,7 +25,7 @@ export class Call {
   private input: FetchInput;
   /** Whether the body is the request object's own, which is used up as it is sent. */
   private readonly ownBody: boolean;
-  private readonly headers: Headers;
+  private readonly sent: Request;
   private wasSent = false;
 
   /** @throws TypeError where the platform does: for a URL, a method or a body that cannot be sent. */
@@ -42,24 +43,25 @@ export class Call {
       throw new TypeError('Cannot send a Request whose body has already been used.');
     }
     this.sendsAgain = body.again;
-    this.signal = signal ?? undefined;
-    const sent = new Request(request?.url ?? input, {
+    // It is kept whole, as its signal follows the other one only while it lives.
+    this.sent = new Request(request?.url ?? input, {
       method,
       ...(headers !== undefined && { headers }),
       ...(body.again && body.value !== undefined && { body: body.value }),
+      ...(signal !== undefined && { signal }),
     });
-    this.method = sent.method.toUpperCase();
-    this.url = new URL(sent.url);
-    this.headers = sent.headers;
+    this.method = this.sent.method.toUpperCase();
+    this.url = new URL(this.sent.url);
+    this.signal = this.sent.signal;
   }
 
   get isAborted(): boolean {
-    return this.signal?.aborted === true;
+    return this.signal.aborted;
   }
 
   /** Whether a second request does no more than the first. */
   get repeatable(): boolean {
-    return IDEMPOTENT.has(this.method) || this.headers.has('idempotency-key');
+    return IDEMPOTENT.has(this.method) || this.sent.headers.has('idempotency-key');
   }
 
   /** The request, made anew for each who asks, so that any may read its body. One that can be read once only is left out. */
@@ -70,7 +72,7 @@ export class Call {
     return new Request(isRequest(this.input) ? this.input.url : this.input, {
       ...own,
       method: this.method,
-      headers: this.headers,
+      headers: this.sent.headers,
     });
   }
 
@@ -98,7 +100,7 @@ export class Call {
     const isLeft = this.ownBody ? !(this.input as Request).bodyUsed : !this.wasSent;
     if (!(body instanceof ReadableStream) || body.locked || !isLeft) return;
     // Nobody waits for it; a stream that fails to be cancelled is of no more use than one that does not.
-    body.cancel(this.signal?.reason).catch(() => undefined);
+    body.cancel(this.signal.reason).catch(() => undefined);
   }
 }
 

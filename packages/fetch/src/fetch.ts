@@ -116,7 +116,7 @@ class Client {
     if (call.isAborted) {
       place.answered(undefined);
       await giveBack(place.decision);
-      throw call.signal?.reason;
+      throw call.signal.reason;
     }
     try {
       const response = await fetch(...call.next(this.retries.isLast(number)));
@@ -127,7 +127,7 @@ class Client {
       place.answered(undefined);
       // The server may have seen it, so what it cost stays charged; its slot is free.
       await place.decision?.release();
-      if (call.isAborted) throw call.signal?.reason;
+      if (call.isAborted) throw call.signal.reason;
       return { number, place, error };
     }
   }

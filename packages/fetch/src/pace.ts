@@ -11,7 +11,7 @@ const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Someone who waits for a turn, or for a hold to end. Deadlines are moments of the monotonic clock. */
 export interface Patience {
-  readonly signal: AbortSignal | undefined;
+  readonly signal: AbortSignal;
   readonly deadline: number;
   readonly maxWaitMs: number;
 }
@@ -156,16 +156,16 @@ function patiently(
   begin: (done: () => void) => () => void,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason);
+    if (signal.aborted) return reject(signal.reason);
     const leftMs = deadline - performance.now();
     const settle = (): void => {
       end();
       clearTimeout(timer);
-      signal?.removeEventListener('abort', onAbort);
+      signal.removeEventListener('abort', onAbort);
     };
     const onAbort = (): void => {
       settle();
-      reject(signal?.reason);
+      reject(signal.reason);
     };
     const expire = (): void => {
       settle();
@@ -175,7 +175,7 @@ function patiently(
       leftMs <= LONGEST_TIMER_MS
         ? setTimeout(expire, Math.max(0, Math.ceil(leftMs)) + 1)
         : undefined;
-    signal?.addEventListener('abort', onAbort, { once: true });
+    signal.addEventListener('abort', onAbort, { once: true });
     const end = begin(() => {
       settle();
       resolve();

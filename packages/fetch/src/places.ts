@@ -97,8 +97,8 @@ export class Places {
     }
     return limiter.wait(keys, {
       maxWaitMs: leftMs,
+      signal,
       ...(cost !== undefined && { cost }),
-      ...(signal !== undefined && { signal }),
     });
   }
 

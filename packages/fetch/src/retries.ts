@@ -54,9 +54,13 @@ export class Retries {
     return this.statuses.includes(status);
   }
 
-  /** Whether what a fetch rejected with may be a failure of the network: a TypeError, as the platform has it. */
+  /**
+   * Whether a fetch rejected because of the network: with a TypeError, as the platform has it, or with a TimeoutError,
+   * where the caller's own `fetch` limits an attempt in time.
+   */
   failed(error: unknown): boolean {
-    return this.networkErrors && error instanceof TypeError;
+    if (!this.networkErrors) return false;
+    return error instanceof TypeError || (error instanceof Error && error.name === 'TimeoutError');
   }
 
   /** Whether no attempt follows, however this one ends. */

@@ -9,14 +9,14 @@ const SLACK_MS = 1;
  *
  * @param signal ends the sleep early: the promise rejects with its reason.
  */
-export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void> {
+export function sleep(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason);
+    if (signal.aborted) return reject(signal.reason);
     const wakeAt = performance.now() + ms;
     let timer: ReturnType<typeof setTimeout>;
     const onAbort = (): void => {
       clearTimeout(timer);
-      reject(signal?.reason);
+      reject(signal.reason);
     };
     const set = (): void => {
       const leftMs = wakeAt - performance.now();
@@ -24,10 +24,10 @@ export function sleep(ms: number, signal: AbortSignal | undefined): Promise<void
         timer = setTimeout(set, Math.min(Math.ceil(leftMs) + SLACK_MS, LONGEST_TIMER_MS));
         return;
       }
-      signal?.removeEventListener('abort', onAbort);
+      signal.removeEventListener('abort', onAbort);
       resolve();
     };
-    signal?.addEventListener('abort', onAbort, { once: true });
+    signal.addEventListener('abort', onAbort, { once: true });
     set();
   });
 }

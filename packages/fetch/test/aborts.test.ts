@@ -1,5 +1,5 @@
 import { createLimiter, leakyBucket, memoryStore, tokenBucket } from '@tollgate/core';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createFetch } from '../src/index.ts';
 import { pass, Provider, soon, stopTime, timers, URL_OF_PROVIDER } from './world.ts';
 
@@ -142,6 +142,34 @@ describe('a call that is aborted', () => {
       expect(timers()).toBe(0);
     },
   );
+
+  it('may share its signal with many others, without a warning of listeners', async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', note);
+    onTestFinished(() => void process.off('warning', note));
+    const limiter = createLimiter({
+      store: store(),
+      limits: [{ name: 'api', policy: tokenBucket({ capacity: 1, rate: 1, per: '1h' }) }],
+    });
+    const { signal, abort } = controller();
+    const waiting = createFetch({ limiter, keys: { api: 'a' }, maxWaitMs: Infinity });
+    const backingOff = createFetch({ fetch: Provider.refusing(Infinity, {}).fetch });
+    await limiter.wait({ api: 'a' });
+    const calls = Array.from({ length: 50 }, (_, index) =>
+      (index % 2 === 0 ? waiting : backingOff)(URL_OF_PROVIDER, { signal }),
+    );
+    const ends = Promise.allSettled(calls);
+    await pass(10);
+    abort();
+    expect(new Set((await ends).map((end) => (end as PromiseRejectedResult).reason))).toEqual(
+      new Set([reason]),
+    );
+    // Warnings come in a turn of their own.
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(warnings).toEqual([]);
+    expect(timers()).toBe(0);
+  });
 
   it('cancels a stream that was not sent yet', async () => {
     let cancelledWith: unknown;
