@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { blocksOf } from './readme/blocks.ts';
 import { build, ROOT } from './readme/built.ts';
+import { RedisServer } from './redis/server.ts';
 
 /** What a block did, as the child that runs it tells. */
 interface Run {
@@ -22,9 +23,11 @@ const runs: Run[] = [];
 const printedLater: string[] = [];
 let folder: string;
 let child: ChildProcess;
+let redis: RedisServer;
 
 beforeAll(async () => {
   build();
+  redis = await RedisServer.start();
   // Modules find packages from where they stand, and nobody commits what is in node_modules.
   folder = mkdtempSync(`${ROOT}test/node_modules/.readme-`);
   const files = modules.map(({ code }, index) => {
@@ -32,7 +35,10 @@ beforeAll(async () => {
     writeFileSync(file, code);
     return file;
   });
-  child = fork(new URL('readme/run.mjs', import.meta.url), files, { execArgv: [] });
+  child = fork(new URL('readme/run.mjs', import.meta.url), files, {
+    execArgv: [],
+    env: { ...process.env, REDIS_URL: `redis://127.0.0.1:${redis.port}` },
+  });
   await new Promise<void>((resolve, reject) => {
     child.on('message', (message: Run | string) => {
       if (typeof message === 'string') printedLater.push(message);
@@ -45,6 +51,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   if (child?.kill()) await once(child, 'exit');
+  await redis?.stop();
   if (folder !== undefined) rmSync(folder, { recursive: true });
 });
 
