@@ -101,7 +101,7 @@ local function read(place)
     local text = redis.call('GET', KEYS[place])
     if text then
       local at = 0
-      for number in string.gmatch(text, '%d+') do
+      for number in string.gmatch(text, '%-?%d+') do
         at = at + 1
         state[at] = tonumber(number)
       end
@@ -163,7 +163,9 @@ end
 
 local reply = { now }
 local function say(number)
-  reply[#reply + 1] = number == INFINITY and ${NEVER} or number
+  if number == INFINITY then number = ${NEVER} end
+  -- Some clients misread an integer close to 2^53 by its last digit.
+  reply[#reply + 1] = number > 2 ^ 52 and integer(number) or number
 end
 
 local function decide(op, count)
