@@ -47,6 +47,8 @@ const SEND_ONCE_CLUSTER = {
   useReplicas: false,
   minimizeConnections: false,
   maxCommandRedirections: 8,
+  // A node that is gone may have been replaced. The default is to look after 5 s.
+  topologyRefreshOnReconnectionAttemptStrategy: 500,
   clientSideCache: undefined,
 } as const;
 
