@@ -36,7 +36,15 @@ export class InOrder<T> {
       this.emit(item, this.latest);
       return;
     }
-    if (this.free.length === 0) this.leave();
+    if (this.free.length === 0) {
+      if (time < (this.times[this.head] as number)) {
+        this.sorted++;
+        this.latest = time;
+        this.emit(item, time);
+        return;
+      }
+      this.leave();
+    }
     if (this.tail === this.times.length) this.moveToFront();
     const { times, places, tail } = this;
     const place = this.free.pop() as number;
