@@ -48,12 +48,14 @@ interface Made {
   readonly end: () => void;
 }
 
-function ioRedis(client: Cluster | Cluster5 | ValkeyCluster): Made {
-  return { client, end: () => client.disconnect() };
-}
-
-function nodeRedis(client: ReturnType<typeof createCluster | typeof createCluster5>): Made {
-  return { client, end: () => void (client.isOpen && client.destroy()) };
+/** The types of clients are too large to be compared in passing; `redisStore()` takes them as they are. */
+function made(given: unknown): Made {
+  const client = given as Made['client'];
+  const end = (): void => {
+    if ('status' in client) client.disconnect();
+    else if (client.isOpen) client.destroy();
+  };
+  return { client, end };
 }
 
 const redisOptions = { password, maxRetriesPerRequest: 0 };
@@ -64,13 +66,13 @@ const roots = (): { url: string }[] => [{ url: `redis://127.0.0.1:${proxy.port}`
 const defaults = { password, disableOfflineQueue: true };
 
 const CLIENTS: Readonly<Record<string, (safe: boolean) => Made>> = {
-  'ioredis 6': (safe) => ioRedis(new Cluster(nodes(), { ...settings, ...(safe && once) })),
-  'ioredis 5': (safe) => ioRedis(new Cluster5(nodes(), { ...settings, ...(safe && once) })),
-  iovalkey: (safe) => ioRedis(new ValkeyCluster(nodes(), { ...settings, ...(safe && once) })),
+  'ioredis 6': (safe) => made(new Cluster(nodes(), { ...settings, ...(safe && once) })),
+  'ioredis 5': (safe) => made(new Cluster5(nodes(), { ...settings, ...(safe && once) })),
+  iovalkey: (safe) => made(new ValkeyCluster(nodes(), { ...settings, ...(safe && once) })),
   'redis 6': (safe) =>
-    nodeRedis(createCluster({ rootNodes: roots(), defaults: safe ? defaults : { password } })),
+    made(createCluster({ rootNodes: roots(), defaults: safe ? defaults : { password } })),
   'redis 5': (safe) =>
-    nodeRedis(createCluster5({ rootNodes: roots(), defaults: safe ? defaults : { password } })),
+    made(createCluster5({ rootNodes: roots(), defaults: safe ? defaults : { password } })),
 };
 
 function charge(key: string): Charge {
@@ -97,12 +99,12 @@ describe.each(Object.entries(CLIENTS))('a cluster of %s', (_, make) => {
   it.each(['own', 'shared'] as const)(
     '%s: charges once what a broken connection hides',
     async (mode) => {
-      const made = make(mode === 'shared');
-      made.client.on('error', () => undefined);
-      if (mode === 'shared') await made.client.connect();
-      const before = listeners(made);
+      const subject = make(mode === 'shared');
+      subject.client.on('error', () => undefined);
+      if (mode === 'shared') await subject.client.connect();
+      const before = listeners(subject);
       const others = await connections();
-      const store = redisStore(made.client, { connection: mode, deadlineMs });
+      const store = redisStore(subject.client, { connection: mode, deadlineMs });
       const key = `key ${keys++}`;
       await store.decide([charge(key)], 'consume');
       await control.script('FLUSH');
@@ -116,8 +118,8 @@ describe.each(Object.entries(CLIENTS))('a cluster of %s', (_, make) => {
       expect(await left(store, key)).toBe(9);
       await store.close();
       if (mode === 'own') await expect.poll(connections, soon).toBe(others);
-      expect(listeners(made)).toEqual(before);
-      made.end();
+      expect(listeners(subject)).toEqual(before);
+      subject.end();
       await expect.poll(connections, soon).toBe(1);
     },
   );
