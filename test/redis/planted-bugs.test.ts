@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Policy } from '../../packages/core/src/policy.ts';
+import { SCRIPT, SHA } from '../../packages/core/src/redis/engine.ts';
+import { RedisStore } from '../../packages/core/src/redis/store.ts';
+import { layered, round, single } from './bands.ts';
+import { RedisServer } from './server.ts';
+
+const SLOW_MACHINE_MS = 20_000;
+/** Rounds of 3,200 steps within which a bug must show. */
+const ROUNDS = 3;
+
+let server: RedisServer;
+let client: Redis;
+
+beforeAll(async () => {
+  server = await RedisServer.start();
+  client = new Redis(server.port, '127.0.0.1', {
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+  });
+  await once(client, 'ready');
+});
+
+afterAll(async () => {
+  client.disconnect();
+  await server.stop();
+});
+
+/** A client that runs another script where the engine's is meant. */
+async function running(script: string): Promise<Redis> {
+  const sha = createHash('sha1').update(script).digest('hex');
+  await client.script('LOAD', script);
+  const call = (command: string, ...args: string[]): Promise<unknown> =>
+    client.call(command, ...args.map((arg) => (arg === SHA ? sha : arg)));
+  return new Proxy(client, {
+    get(target, name) {
+      const own: unknown = name === 'call' ? call : Reflect.get(target, name);
+      return typeof own === 'function' ? own.bind(target) : own;
+    },
+  });
+}
+
+type Bug = readonly [algorithm: Policy['algorithm'] | 'layers', sound: string, bug: string];
+
+const BUGS: readonly Bug[] = [
+  [
+    'token-bucket',
+    'floor((self.capacity - state[1]) / self.unit)',
+    'ceil((self.capacity - state[1]) / self.unit)',
+  ],
+  ['token-bucket', 'ceil(debt / self.drain)', 'floor(debt / self.drain)'],
+  ['token-bucket', 'if healed then state[3] = now end', ''],
+  ['token-bucket', 'state[1] = ceil(units) * self.unit', 'state[1] = floor(units) * self.unit'],
+  ['token-bucket', 'min(units * self.unit, leastDebt)', 'units * self.unit'],
+  ['token-bucket', 'over <= 0 and 0', 'over < 0 and 0'],
+  [
+    'leaky-bucket',
+    'local isLast = self:knows(state, receipt) and state[5] == receipt[5]',
+    'local isLast = self:knows(state, receipt)',
+  ],
+  ['leaky-bucket', 'state[5] = state[5] - units', ''],
+  ['fixed-window', 'now >= state[2] or', 'now > state[2] or'],
+  ['fixed-window', 'if not healed then state[3] = 0 end', 'state[3] = 0'],
+  ['fixed-window', 'receipt[4] ~= state[4] or state[3] == 0', 'state[3] == 0'],
+  ['sliding-window', 'passed == 1 and state[3] or 0', 'state[3]'],
+  ['sliding-window', 'state[6] = state[5]', ''],
+  ['sliding-window', 'ceil(product / whole)', 'floor(product / whole)'],
+  ['sliding-window', 'state[3] = state[3] + self:weighted(state, now)', ''],
+  ['sliding-log', '<= latest then', '< latest then'],
+  ['sliding-log', 'log.window = max(self.window, log.kept)', 'log.window = self.window'],
+  [
+    'sliding-log',
+    "redis.call('LTRIM', log.key, 0, -taken - 1)",
+    "redis.call('LTRIM', log.key, taken + 1, -1)",
+  ],
+  ['concurrency', 'return found and tonumber(found) > slots.now', 'return found'],
+  ['concurrency', 'return min(tonumber(found[2]), slots.latest)', 'return tonumber(found[2])'],
+  ['concurrency', 'slots.count + cost - self.room', 'slots.count - self.room'],
+  ['layers', ' and not charge.shadow then admitted = false end', ' then admitted = false end'],
+  ['layers', 'if admitted and charge.wait == 0', 'if charge.wait == 0'],
+  ['layers', 'if not charge.shadow then delay', 'do delay'],
+];
+
+/** Rejects where what a script answers differs from memory and oracle. */
+async function compared(script: string, algorithm: Bug[0], rounds: number): Promise<void> {
+  const client = await running(script);
+  const layers = algorithm === 'layers' ? layered : single(algorithm);
+  const connect = (clock: () => number): RedisStore =>
+    new RedisStore(client, { clock, connection: 'shared', deadlineMs: SLOW_MACHINE_MS });
+  for (let times = 0; times < rounds; times++) await round(layers, connect);
+}
+
+test('the script itself is found sound', async () => {
+  await compared(`${SCRIPT} `, 'layers', 1);
+});
+
+test.each(BUGS)('%s: instead of %s, %s', async (algorithm, sound, bug) => {
+  expect(SCRIPT).toContain(sound);
+  // By what it answers, that is, and not because it cannot run.
+  const different = /the store says|Redis say/;
+  const planted = SCRIPT.replaceAll(sound, bug);
+  await expect(compared(planted, algorithm, ROUNDS)).rejects.toThrow(different);
+});
