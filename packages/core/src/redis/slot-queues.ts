@@ -1,4 +1,4 @@
-import { Batches, type Item } from './batch.ts';
+import type { Batches, Item } from './batch.ts';
 import { slotOf } from './slots.ts';
 
 /** Where items are asked of Redis. An item keeps to the deadline of a call that was made at `madeAt`. */
