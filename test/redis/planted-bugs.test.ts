@@ -71,11 +71,7 @@ const BUGS: readonly Bug[] = [
   ['sliding-window', 'state[3] = state[3] + self:weighted(state, now)', ''],
   ['sliding-log', '<= latest then', '< latest then'],
   ['sliding-log', 'log.window = max(self.window, log.kept)', 'log.window = self.window'],
-  [
-    'sliding-log',
-    "redis.call('LTRIM', log.key, 0, -taken - 1)",
-    "redis.call('LTRIM', log.key, taken + 1, -1)",
-  ],
+  ['sliding-log', 'min(units, log.count)', 'min(units + 1, log.count)'],
   ['concurrency', 'return found and tonumber(found) > slots.now', 'return found'],
   ['concurrency', 'return min(tonumber(found[2]), slots.latest)', 'return tonumber(found[2])'],
   ['concurrency', 'slots.count + cost - self.room', 'slots.count - self.room'],

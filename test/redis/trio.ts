@@ -153,7 +153,8 @@ export class Trio {
     try {
       other = await this.redis.decide(twins, mode);
       compare(other, told, twins, now);
-      if (other.admitted !== answer.admitted) throw new Error(`admitted: ${other.admitted}`);
+      if (other.admitted !== answer.admitted)
+        throw new Error(`admitted: the store says ${other.admitted}`);
     } catch (error) {
       throw new Error(`in Redis: ${String(error)}`, { cause: error });
     }
