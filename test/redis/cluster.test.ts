@@ -53,7 +53,7 @@ const LAYERS: readonly Rule[] = [
   concurrency({ limit: 3, slotTimeout: '1s' }),
 ].map(ruleOf);
 
-const HISTORIES = 10;
+const HISTORIES = 6;
 const STEPS = 40;
 
 const step = fc.record({
