@@ -162,8 +162,9 @@ describe('a log', () => {
 
   it('is unzipped by what it begins with, not by its name', async () => {
     const long = 'line\n'.repeat(500_000);
-    expect(await textOf(Buffer.from(long))).toBe(long);
-    expect(await textOf(gzipSync(long))).toBe(long);
+    // Compared as a boolean: nobody wants to see how two texts of this length differ.
+    expect((await textOf(Buffer.from(long))) === long).toBe(true);
+    expect((await textOf(gzipSync(long))) === long).toBe(true);
     expect(await textOf(Buffer.concat([gzipSync('one\n'), gzipSync('two\n')]))).toBe('one\ntwo\n');
     expect(await textOf(Buffer.alloc(0))).toBe('');
     expect(await textOf(Buffer.from('x'))).toBe('x');
