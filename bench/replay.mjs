@@ -80,10 +80,10 @@ const LIMITS = {
   ],
 };
 const CASES = [
-  ['combined', 'one', []],
-  ['combined', 'three', []],
-  ['combined', 'one', ['--compare']],
-  ['json', 'one', []],
+  ['combined', 'one', ''],
+  ['combined', 'three', ''],
+  ['combined', 'one', '--compare'],
+  ['json', 'one', ''],
 ];
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-bench-'));
@@ -119,7 +119,7 @@ try {
     const { cpu, rss } = JSON.parse(stderr);
     const size = (statSync(log).size / 2 ** 20).toFixed(0);
     console.log(
-      `${[format, `${limits} limit(s)`, ...more].join(', ').padEnd(36)} ${size} MiB: ${seconds.toFixed(2)} s, CPU ${cpu.toFixed(2)} s, at most ${rss.toFixed(0)} MiB of memory`,
+      `${`${format}, ${limits} limit(s) ${more}`.padEnd(36)} ${size} MiB: ${seconds.toFixed(2)} s, CPU ${cpu.toFixed(2)} s, at most ${rss.toFixed(0)} MiB of memory`,
     );
   }
 } finally {
