@@ -104,7 +104,7 @@ try {
       '--limits',
       join(folder, `${limits}.json`),
       '--json',
-      ...more,
+      ...(more === '' ? [] : [more]),
     ];
     const started = performance.now();
     // What /usr/bin/time would say, without it: a child's own usage, told as it ends.
