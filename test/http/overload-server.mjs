@@ -16,6 +16,7 @@ await app.register(tollgate, {
   priority: ({ headers }) => headers['x-priority'],
   ...(shedder && { shedder }),
 });
+app.get('/open', { config: { rateLimit: false } }, () => 'open');
 app.get('/', () => {
   const until = performance.now() + workMs;
   while (performance.now() < until);

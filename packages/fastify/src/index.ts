@@ -87,7 +87,7 @@ const plugin: FastifyPluginAsync<FastifyOptions> = async (app, options) => {
     try {
       const route = request.routeOptions.config.rateLimit;
       const lane = laneOf(route, request.server.tollgate === gate, 'config.rateLimit');
-      if (lane === undefined || lane.limits[stage].length === 0) return next();
+      if (lane === undefined || gate.isOpen(lane, stage)) return next();
       const set = (name: string, value: string): void => void reply.header(name, value);
       const exchange = { request, raw: request.raw, response: reply.raw, set };
       const end = (passed: Outcome): MaybePromise<void> =>

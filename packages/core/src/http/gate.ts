@@ -155,6 +155,13 @@ export class Gate<R extends HttpRequest> {
     };
   }
 
+  /** Whether nothing is asked at a stage. The shedder is with the first limits, or alone where there are none. */
+  isOpen({ limits }: Lane<R>, stage: Stage): boolean {
+    if (limits[stage].length > 0) return false;
+    const sheds = this.entrance !== undefined && limits.preHandler.length === 0;
+    return !(sheds && stage === 'onRequest');
+  }
+
   /**
    * Takes a request through the limits of a stage: charges them, sets the headers and, when the response is over,
    * settles what does not count. A refusal undoes what the request was charged before; the adapter answers it.
@@ -162,8 +169,7 @@ export class Gate<R extends HttpRequest> {
   pass(exchange: Exchange<R>, lane: Lane<R>, stage: Stage): MaybePromise<Outcome> {
     const limits = lane.limits[stage];
     const { request, raw, response, set } = exchange;
-    const isBare = limits.length === 0;
-    if ((isBare && !this.shedsBare(lane, stage)) || this.isExempt(request)) return undefined;
+    if (this.isOpen(lane, stage) || this.isExempt(request)) return undefined;
     if (isGone(response)) return 'gone';
     this.diagnostics.look(request);
     const passing = { request, raw, response, set, limits, visit: Visit.of(raw) };
@@ -270,11 +276,6 @@ export class Gate<R extends HttpRequest> {
     return isPromise(asked)
       ? asked.then((all) => this.decide(passing, all))
       : this.decide(passing, asked);
-  }
-
-  /** Whether requests without a limit meet the shedder at a stage. The others do so with their first limits. */
-  private shedsBare({ limits }: Lane<R>, stage: Stage): boolean {
-    return this.entrance !== undefined && stage === 'onRequest' && limits.preHandler.length === 0;
   }
 
   /** The refusal of a request that the process has no time for, undefined to go on. */

@@ -88,13 +88,16 @@ export class Shedding {
     this.utilization += (sample.utilization - this.utilization) * weight;
     this.delayMs += (sample.delayMs - this.delayMs) * weight;
     const pressure = this.pressure();
+    const recent = this.mix();
     if (pressure > 1) {
       const kept = Math.max(1 / pressure, (1 - MOST_CUT) ** steps);
-      this.level = 1 - (1 - this.level) * kept;
+      // What cannot be refused is not reckoned with, but a few that come in a row do not lower the level.
+      const most = Math.max(this.level, this.most(recent));
+      this.level = Math.min(1 - (1 - this.level) * kept, most);
     } else if (pressure < RELAXED) {
       this.level = Math.max(0, this.level - (steps * sampleMs) / restoreMs);
     }
-    this.share(this.mix());
+    this.share(recent);
   }
 
   /** By which factor the goal that is missed most is missed; below 1 when none is. */
@@ -119,12 +122,14 @@ export class Shedding {
     return recent;
   }
 
+  /** The share of all requests that may be refused, by the mix of late. */
+  private most(recent: number): number {
+    const [highest] = this.bands;
+    return highest === undefined || recent === 0 ? 1 : 1 - highest.recent / recent;
+  }
+
   /** Shares the level out, the lowest priority first. */
   private share(recent: number): void {
-    const [highest] = this.bands;
-    if (highest === undefined || recent === 0) return;
-    // What cannot be refused must not be waited for when the level falls.
-    this.level = Math.min(this.level, 1 - highest.recent / recent);
     let left = this.level * recent;
     for (let rank = this.bands.length - 1; rank > 0; rank--) {
       const band = this.bands[rank] as Band;
