@@ -1,3 +1,4 @@
+import type { Verdict } from './decision.ts';
 import { type Duration, parseDuration } from './duration.ts';
 import { show, TollgateConfigError } from './errors.ts';
 
@@ -83,10 +84,8 @@ export class BanRule {
     }
     state[1]++;
     if (state[1] < this.after) return;
-    const forgotten = state[4] === 0 ? 0 : Math.floor((now - state[0]) / state[4]);
-    const level = Math.max(0, state[3] - forgotten);
-    impose(state, now, this.lengthAt(level));
-    state[3] = level + 1;
+    impose(state, now, this.lengthAt(levelAt(state, now)));
+    state[3]++;
   }
 
   private lengthAt(level: number): number {
@@ -115,8 +114,15 @@ export function rollBan(state: BanState, now: number): boolean {
   return healed;
 }
 
+/** How many bans the next one is grown by: one less for each time as long as the last that it has been over. */
+function levelAt(state: Readonly<BanState>, now: number): number {
+  const forgotten = state[4] === 0 ? 0 : Math.max(0, Math.floor((now - state[0]) / state[4]));
+  return Math.max(0, state[3] - forgotten);
+}
+
 /** Bans a key for `length` µs from `now` on, whatever was before. */
 export function impose(state: BanState, now: number, length: number): void {
+  state[3] = levelAt(state, now);
   state[0] = now + length;
   state[1] = 0;
   state[4] = length;
@@ -141,11 +147,32 @@ export function banForgottenAfter(
   return Math.max(0, levels, strikes);
 }
 
+/** What a verdict says while its key is banned for `left` µs more. */
+export function whileBanned(says: Verdict, left: number): Verdict {
+  const leftMs = left / 1_000;
+  const nextAfterMs = Math.max(leftMs, says.remaining > 0 ? 0 : says.nextAfterMs);
+  return {
+    ...says,
+    allowed: false,
+    reason: 'banned',
+    remaining: 0,
+    nextAfterMs,
+    resetAfterMs: Math.max(leftMs, says.resetAfterMs),
+    retryAfterMs: Math.max(leftMs, says.retryAfterMs),
+  };
+}
+
 /** The same in Lua, where lists count from 1; `ban` holds the numbers of a BanRule by name. */
 export const banTwin: { readonly numbers: readonly string[]; readonly lua: string } = {
   numbers: ['after', 'within', 'first', 'growth', 'max'],
   lua: /* lua */ `
+    local function levelAt(state, now)
+      local forgotten = state[5] == 0 and 0 or max(0, floor((now - state[1]) / state[5]))
+      return max(0, state[4] - forgotten)
+    end
+
     local function impose(state, now, length)
+      state[4] = levelAt(state, now)
       state[1] = now + length
       state[2] = 0
       state[5] = length
@@ -167,10 +194,8 @@ export const banTwin: { readonly numbers: readonly string[]; readonly lua: strin
       end
       state[2] = state[2] + 1
       if state[2] < ban.after then return end
-      local forgotten = state[5] == 0 and 0 or floor((now - state[1]) / state[5])
-      local level = max(0, state[4] - forgotten)
-      impose(state, now, lengthAt(ban, level))
-      state[4] = level + 1
+      impose(state, now, lengthAt(ban, levelAt(state, now)))
+      state[4] = state[4] + 1
     end
 
     local function rollBan(state, now)

@@ -1,4 +1,5 @@
 import { MOST_UNITS, type Receipt, type Rule, type Twin } from '../algorithm.ts';
+import { fnv1a } from '../hash.ts';
 import type { FixedWindowPolicy } from '../policy.ts';
 
 /**
@@ -37,7 +38,7 @@ export class FixedWindowRule implements Rule {
   }
 
   offset(key: string): number {
-    return this.spreads ? hash(key) * SPREAD_US : 0;
+    return this.spreads ? fnv1a(key) * SPREAD_US : 0;
   }
 
   roll(state: WindowState, now: number, offset: number): boolean {
@@ -93,15 +94,6 @@ export class FixedWindowRule implements Rule {
   private start(now: number, offset: number): number {
     return Math.floor((now + offset) / this.window) * this.window - offset;
   }
-}
-
-/** FNV-1a, 32 bits, over UTF-16 code units. http://www.isthe.com/chongo/tech/comp/fnv/ */
-function hash(key: string): number {
-  let value = 0x811c9dc5;
-  for (let at = 0; at < key.length; at++) {
-    value = Math.imul(value ^ key.charCodeAt(at), 0x01000193);
-  }
-  return value >>> 0;
 }
 
 export const fixedWindowTwin: Twin = {

@@ -3,7 +3,9 @@ import { show, TollgateStoreError } from '../errors.ts';
 /** One item of a batch: the keys it touches, and its part of the arguments. */
 export interface Item<T> {
   readonly keys: readonly string[];
-  /** Writes the arguments, given the place in KEYS of each of its keys. */
+  /** How many of the keys, from the first on, it cannot do without; default all. */
+  readonly needed?: number;
+  /** Writes the arguments, given the place in KEYS of each of its keys: of all, or of those needed. */
   write(places: readonly number[], args: string[]): void;
   /** Reads its part of the reply. */
   read(reply: Reply): T;
@@ -36,7 +38,14 @@ function nonsense(reply: unknown): TollgateStoreError {
   return new TollgateStoreError('the store answered what was not asked', 0, cause);
 }
 
-type Sender = (keys: string[], args: string[], madeAt: number) => Promise<unknown>;
+/** What a script is called with. */
+export interface Call {
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
+}
+
+/** @param call with all keys, or with those needed alone. */
+type Sender = (call: (keys: 'all' | 'needed') => Call, madeAt: number) => Promise<unknown>;
 
 interface Waiting<T> {
   readonly item: Item<T>;
@@ -47,7 +56,7 @@ interface Waiting<T> {
 
 /** Bounds of one script call, which keep it under about half a millisecond. */
 const MOST_ITEMS = 128;
-const MOST_KEYS = 96;
+const MOST_KEYS = 192;
 
 /**
  * Gathers what is asked while a call is under way, and sends it as one. What is asked while nothing is goes out at once,
@@ -101,18 +110,8 @@ export class Batches {
   }
 
   private flush(batch: readonly Waiting<unknown>[]): void {
-    const places = new Map<string, number>();
-    const args: string[] = [];
-    for (const { item } of batch) {
-      const own = item.keys.map((key) => {
-        const place = places.get(key) ?? places.size + 1;
-        places.set(key, place);
-        return place;
-      });
-      item.write(own, args);
-    }
     const madeAt = batch.reduce((least, entry) => Math.min(least, entry.madeAt), Infinity);
-    this.send([...places.keys()], args, madeAt)
+    this.send((keys) => callOf(batch, keys), madeAt)
       .then((answer) => {
         const reply = new Reply(answer);
         for (const { item, resolve } of batch) resolve(item.read(reply));
@@ -122,4 +121,19 @@ export class Batches {
         for (const { reject } of batch) reject(error);
       });
   }
+}
+
+function callOf(batch: readonly Waiting<unknown>[], which: 'all' | 'needed'): Call {
+  const places = new Map<string, number>();
+  const args: string[] = [];
+  for (const { item } of batch) {
+    const { keys, needed } = item;
+    const own = (which === 'all' ? keys : keys.slice(0, needed)).map((key) => {
+      const place = places.get(key) ?? places.size + 1;
+      places.set(key, place);
+      return place;
+    });
+    item.write(own, args);
+  }
+  return { keys: [...places.keys()], args };
 }

@@ -1,17 +1,19 @@
 import { createHash } from 'node:crypto';
 import { MOST_UNITS, type Twin } from '../algorithm.ts';
+import { banTwin } from '../ban.ts';
 import { TWINS } from '../algorithms/index.ts';
 import { LARGEST } from '../tick.ts';
 
 /** What a call of the engine asks for; a batch may hold any of them. */
 export const OPS = {
   consume: 1,
-  attempt: 1,
-  peek: 2,
-  charge: 3,
-  correct: 4,
-  refund: 5,
-  renew: 6,
+  attempt: 2,
+  peek: 3,
+  charge: 4,
+  correct: 5,
+  refund: 6,
+  renew: 7,
+  ban: 8,
 } as const;
 
 /** Stands for Infinity in replies, which are integers. */
@@ -40,16 +42,19 @@ end`;
  *
  * KEYS: the keys of all charges, each once.
  * ARGV: an instant in µs, or '' for Redis' own clock; then per item an op of `OPS`, the number of its charges, and per
- * charge: the place in KEYS, the algorithm, the key's clock offset, the cost (or the units of a correction), 1 for
+ * charge: its place in KEYS and that of its bans (0 where none is asked for), the algorithm, the key's clock offset, the cost (or the units of a correction), 1 for
  * shadow, what names the charge or its slot, the number of a receipt's numbers and those, and the rule's numbers.
  *
+ * and 1 and the ban's numbers or 0. For a ban: the place of the key's bans and the length.
+ *
  * Reply: the instant, then per decision: 1 for admitted, the delay, and per charge the wait, remaining, wait for one
- * more unit, reset, and after a charge the number of the receipt's numbers and those; per renewal 1 or 0.
+ * more unit, reset, for how long it is banned, and the number of the receipt's numbers and those; per renewal 1 or 0.
  */
 export const SCRIPT: string = `
 local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
 local INFINITY, LARGEST, MOST_UNITS = math.huge, ${LARGEST}, ${MOST_UNITS}
 local TICKS = { 1, 1000, 1000000 }
+local BAN = { ${banTwin.numbers.map((name) => `'${name}'`).join(', ')} }
 local unpack = unpack or table.unpack
 
 -- The share of \`units\` that a part of a whole has, rounded up; see share() in tick.ts.
@@ -76,6 +81,7 @@ local function twin(place)
   return made[place]
 end
 ${TWINS.map(assemble).join('\n')}
+${banTwin.lua}
 
 local now = tonumber(ARGV[1])
 -- Keys outlive what they say by a moment, and by an hour under a test's clock, which Redis' expiry does not go by.
@@ -92,32 +98,57 @@ local function take()
 end
 
 -- What strings hold, by place in KEYS: read once, written once at the end.
-local held, dirty = {}, {}
+local held, dirty, struck = {}, {}, {}
 
-local function read(place)
-  local state = held[place]
-  if not state then
-    state = { 0, 0, 0, 0, 0, 0 }
-    local text = redis.call('GET', KEYS[place])
-    if text then
-      local at = 0
-      for number in string.gmatch(text, '%-?%d+') do
-        at = at + 1
-        state[at] = tonumber(number)
-      end
-    else
-      state.new = true
+local function parse(place, text)
+  local state = { 0, 0, 0, 0, 0, 0, new = not text }
+  if text then
+    local at = 0
+    for number in string.gmatch(text, '%-?%d+') do
+      at = at + 1
+      state[at] = tonumber(number)
     end
-    held[place] = state
+  end
+  held[place] = state
+  return state
+end
+
+-- The state of a place, and on the way that of the bans in another, which is asked for next.
+local function read(place, bans)
+  local state = held[place]
+  if not state and bans > 0 and not held[bans] then
+    local texts = redis.call('MGET', KEYS[place], KEYS[bans])
+    state = parse(place, texts[1])
+    parse(bans, texts[2])
+  elseif not state then
+    state = parse(place, redis.call('GET', KEYS[place]))
   end
   local copy = { state[1], state[2], state[3], state[4], state[5], state[6] }
   copy.new = state.new
   return copy
 end
 
+-- How long a charge's key is still banned.
+local function bannedFor(charge, op)
+  local state = held[charge.bans] or parse(charge.bans, redis.call('GET', KEYS[charge.bans]))
+  if state.new then return 0 end
+  local view = op == ${OPS.peek} and { unpack(state) } or state
+  if rollBan(view, charge.now) and view == state then struck[charge.bans] = charge.ban or true end
+  return max(0, view[1] - charge.now)
+end
+
+-- Counts a refusal, and returns for how long the key is banned then.
+local function countRefusal(charge)
+  local state = held[charge.bans]
+  strike(charge.ban, state, charge.now)
+  state.new = nil
+  struck[charge.bans] = charge.ban
+  return max(0, state[1] - charge.now)
+end
+
 -- A charge: its rule with the rule's numbers, and the state rolled to now.
 local function open()
-  local charge = { place = take() }
+  local charge = { place = take(), bans = take(), banned = 0 }
   local rule = twin(take())
   local self = setmetatable({}, rule)
   charge.rule = self
@@ -133,8 +164,12 @@ local function open()
     for i = 1, numbers do charge.receipt[i] = take() end
   end
   for i = 1, #rule.names do self[rule.names[i]] = take() end
+  if take() == 1 then
+    charge.ban = {}
+    for _, name in ipairs(BAN) do charge.ban[name] = take() end
+  end
   if rule.keeps == 'string' then
-    charge.state = read(charge.place)
+    charge.state = read(charge.place, charge.bans)
     charge.known = not charge.state.new
   else
     charge.state = { key = KEYS[charge.place] }
@@ -177,14 +212,15 @@ local function decide(op, count)
     if op ~= ${OPS.charge} or charge.rule.keeps ~= 'string' then
       charge.wait = charge.rule:wait(charge.state, charge.cost, charge.now)
     end
-    if charge.wait > 0 and not charge.shadow then admitted = false end
+    if op ~= ${OPS.charge} and charge.bans > 0 then charge.banned = bannedFor(charge, op) end
+    if (charge.wait > 0 or charge.banned > 0) and not charge.shadow then admitted = false end
   end
   local delay = 0
   for i = 1, count do
     local charge = charges[i]
     local rule, state = charge.rule, charge.state
     local charged = false
-    if admitted and charge.wait == 0 then
+    if admitted and charge.wait == 0 and charge.banned == 0 then
       if not charge.shadow then delay = max(delay, rule:delay(state, charge.now)) end
       if op ~= ${OPS.peek} and charge.cost > 0 then
         charge.receipt = rule:add(state, charge.cost, charge.now, charge.slot, charge.offset)
@@ -192,6 +228,9 @@ local function decide(op, count)
       end
     end
     if charged or (charge.healed and op ~= ${OPS.peek}) then keep(charge) end
+    if charge.ban and charge.bans > 0 and charge.wait > 0 and charge.banned == 0 and not charge.shadow then
+      charge.banned = countRefusal(charge)
+    end
     charge.charged = charged
   end
   say(admitted and 1 or 0)
@@ -205,6 +244,7 @@ local function decide(op, count)
     say(remaining)
     say(resetAfter == 0 and 0 or rule:wait(state, remaining + 1, charge.now))
     say(resetAfter)
+    say(charge.banned)
     local receipt = charge.charged and charge.receipt or {}
     say(#receipt)
     for n = 1, #receipt do say(receipt[n]) end
@@ -243,13 +283,21 @@ local function renew()
   say(holds and 1 or 0)
 end
 
+local function ban()
+  local place, length = take(), take()
+  local state = held[place] or parse(place, redis.call('GET', KEYS[place]))
+  impose(state, now, length)
+  state.new = nil
+  struck[place] = struck[place] or true
+end
+
+local run = { [${OPS.correct}] = correct, [${OPS.refund}] = refund, [${OPS.renew}] = renew, [${OPS.ban}] = ban }
 while cursor < #ARGV do
   local op, count = take(), take()
   if op <= ${OPS.charge} then
     decide(op, count)
   else
-    local run = op == ${OPS.correct} and correct or op == ${OPS.refund} and refund or renew
-    for _ = 1, count do run() end
+    for _ = 1, count do run[op]() end
   end
 end
 
@@ -261,6 +309,12 @@ for place, charge in pairs(dirty) do
   -- A key that is whole goes; what held nothing back cannot be owed.
   local ms = ceil(max(0, charge.rule:resetAfter(charge.state, charge.now)) / 1000) + grace
   redis.call('SET', KEYS[place], table.concat(state, ':', 1, last), 'PX', integer(ms))
+end
+for place, ban in pairs(struck) do
+  local state = held[place]
+  local ms = ceil(banForgottenAfter(state, now, ban ~= true and ban) / 1000) + grace
+  for i = 1, 5 do state[i] = integer(state[i]) end
+  redis.call('SET', KEYS[place], table.concat(state, ':', 1, 5), 'PX', integer(ms))
 end
 return reply
 `;

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { TWINS } from '../algorithms/index.ts';
+import { whileBanned } from '../ban.ts';
 import type { Verdict } from '../decision.ts';
 import type { Answer, Charge, Correction, Mode } from '../store.ts';
 import type { Item, Reply } from './batch.ts';
@@ -13,10 +14,17 @@ export class Items {
   private readonly owner = randomUUID();
   private nextSlot = 1;
   private readonly slotNames = new WeakMap<Charge, string>();
+  private readonly banOf: (key: string) => string;
+
+  /** @param banOf names the key of the bans of what a key is the name of. */
+  constructor(banOf: (key: string) => string) {
+    this.banOf = banOf;
+  }
 
   decision(charges: readonly Charge[], keys: readonly string[], mode: Mode): Item<Answer> {
     return {
-      keys,
+      keys: this.withBans(keys),
+      needed: keys.length,
       write: (places, args) => this.write(OPS[mode], charges.map(atCost), places, args),
       read: (reply) => readAnswer(charges, reply),
     };
@@ -38,7 +46,8 @@ export class Items {
   /** Gives back what charges took, and tells how their keys are then. */
   undoing(charges: readonly Charge[], keys: readonly string[]): Item<Answer> {
     return {
-      keys,
+      keys: this.withBans(keys),
+      needed: keys.length,
       write: (places, args) => {
         const back = charges.map((charge) => ({ charge, units: -charge.cost }));
         this.write(OPS.correct, back, places, args);
@@ -56,6 +65,23 @@ export class Items {
     };
   }
 
+  /** Refuses what the keys of bans are of for `length` µs. */
+  ban(keys: readonly string[], length: number): Item<void> {
+    return {
+      keys,
+      write: (places, args) => {
+        args.push(`${OPS.ban}`, `${places.length}`);
+        for (const place of places) args.push(`${place}`, `${length}`);
+      },
+      read: () => undefined,
+    };
+  }
+
+  /** The keys of charges, and behind them those of their bans. */
+  private withBans(keys: readonly string[]): string[] {
+    return [...keys, ...keys.map(this.banOf)];
+  }
+
   private write(
     op: number,
     items: readonly Correction[],
@@ -65,9 +91,10 @@ export class Items {
     args.push(`${op}`, `${items.length}`);
     for (let i = 0; i < items.length; i++) {
       const { charge, units } = items[i] as Correction;
-      const { rule, key, shadow, receipt = [] } = charge;
+      const { rule, key, shadow, ban, receipt = [] } = charge;
       args.push(
         `${places[i]}`,
+        `${places[items.length + i] ?? 0}`,
         `${PLACES.get(rule.policy.algorithm)}`,
         `${rule.offset(key)}`,
         `${units}`,
@@ -77,6 +104,9 @@ export class Items {
       );
       for (const number of receipt) args.push(`${number}`);
       for (const number of rule.numbers) args.push(`${number}`);
+      const strikes = op === OPS.consume && ban !== undefined;
+      args.push(strikes ? '1' : '0');
+      if (strikes) for (const number of ban.numbers) args.push(`${number}`);
     }
   }
 
@@ -111,10 +141,11 @@ function readVerdict(charge: Charge, reply: Reply): Verdict {
   const remaining = reply.next();
   const nextAfter = duration(reply.next());
   const resetAfter = duration(reply.next());
+  const banned = reply.next();
   const numbers = reply.next();
   if (numbers > 0) charge.receipt = Array.from({ length: numbers }, () => reply.next());
   const allowed = wait === 0;
-  return {
+  const verdict: Verdict = {
     name,
     key,
     policy: rule.policy,
@@ -129,6 +160,7 @@ function readVerdict(charge: Charge, reply: Reply): Verdict {
     resetAfterMs: resetAfter / 1_000,
     retryAfterMs: wait / 1_000,
   };
+  return banned === 0 ? verdict : whileBanned(verdict, banned);
 }
 
 function duration(number: number): number {

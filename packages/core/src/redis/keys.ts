@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { fnv1a } from '../hash.ts';
 import { show, TollgateArgumentError, TollgateConfigError } from '../errors.ts';
 import type { Charge } from '../store.ts';
 
@@ -12,24 +13,26 @@ const TAGS = {
   'sliding-window': 's',
   'sliding-log': 'g',
   concurrency: 'c',
+  /** Of no algorithm: the key's bans. */
+  ban: '!',
 } as const;
 
-const ALGORITHMS = Object.keys(TAGS) as (keyof typeof TAGS)[];
+const ALL = Object.keys(TAGS) as (keyof typeof TAGS)[];
 
 type Subject = Pick<Charge, 'name' | 'key'>;
 type HashTag = (keys: Readonly<Record<string, string>>) => string | undefined;
 
 /**
- * The name of a key in Redis: the prefix, the hash tag, the layout, the algorithm, the limit and its key. An empty hash
- * tag makes Redis hash the whole name, so that braces in users' keys mean nothing.
+ * The name of a key in Redis: the prefix, the hash tag, the layout, the algorithm, the limit and its key. There always
+ * is a tag, if an empty one, so that braces in users' keys mean nothing.
  */
 export function redisKey(
   prefix: string,
   hashTag: string,
-  algorithm: keyof typeof TAGS,
+  kind: keyof typeof TAGS,
   { name, key }: Subject,
 ): string {
-  return `${prefix}{${hashTag}}${LAYOUT}${TAGS[algorithm]}:${name}:${wellFormed(key)}`;
+  return `${prefix}{${hashTag}}${LAYOUT}${TAGS[kind]}:${name}:${wellFormed(key)}`;
 }
 
 /** UTF-8 has no lone surrogates and would write them all alike, so keys that have any are hashed, as long ones are. */
@@ -45,9 +48,13 @@ export class KeyNames {
   /** Only with a hash tag: a charge alone does not say what its tag was made of. */
   private readonly booked = new WeakMap<Charge, string>();
 
-  constructor(prefix: string, hashTag: HashTag | undefined) {
+  private readonly cluster: boolean;
+
+  /** @param cluster whether all that is kept of a limit's key has to be in one slot. */
+  constructor(prefix: string, hashTag: HashTag | undefined, cluster: boolean) {
     this.prefix = prefix;
     this.hashTag = hashTag;
+    this.cluster = cluster;
   }
 
   /**
@@ -59,7 +66,7 @@ export class KeyNames {
   of(charges: readonly Charge[]): string[] {
     const tag = this.tagOf(charges);
     const names = charges.map((charge) =>
-      redisKey(this.prefix, tag, charge.rule.policy.algorithm, charge),
+      redisKey(this.prefix, tag ?? this.ownTag(charge), charge.rule.policy.algorithm, charge),
     );
     if (this.hashTag !== undefined) {
       for (const [index, charge] of charges.entries()) {
@@ -81,12 +88,31 @@ export class KeyNames {
   ofAll(subjects: readonly Subject[]): string[] {
     const tag = this.tagOf(subjects);
     return subjects.flatMap((subject) =>
-      ALGORITHMS.map((algorithm) => redisKey(this.prefix, tag, algorithm, subject)),
+      ALL.map((kind) => redisKey(this.prefix, tag ?? this.ownTag(subject), kind, subject)),
     );
   }
 
-  private tagOf(subjects: readonly Subject[]): string {
-    if (this.hashTag === undefined) return '';
+  /** The keys of their bans. Throws as `of` does. */
+  ofBans(subjects: readonly Subject[]): string[] {
+    const tag = this.tagOf(subjects);
+    return subjects.map((subject) =>
+      redisKey(this.prefix, tag ?? this.ownTag(subject), 'ban', subject),
+    );
+  }
+
+  /** The key of the bans of what `key` is the name of. */
+  banOf(key: string): string {
+    const kind = key.indexOf('}', this.prefix.length) + 1 + LAYOUT.length;
+    return `${key.slice(0, kind)}${TAGS.ban}${key.slice(kind + 1)}`;
+  }
+
+  /** Without a tag for all keys of a call each has its own, where that is of use. */
+  private ownTag({ name, key }: Subject): string {
+    return this.cluster ? fnv1a(`${name}:${key}`).toString(36) : '';
+  }
+
+  private tagOf(subjects: readonly Subject[]): string | undefined {
+    if (this.hashTag === undefined) return undefined;
     const keys = Object.fromEntries(subjects.map(({ name, key }) => [name, key]));
     let tag: unknown;
     let problem: string | undefined;

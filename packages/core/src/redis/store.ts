@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer, Charge, Correction, Health, Mode, Store } from '../store.ts';
-import { Batches } from './batch.ts';
+import { Batches, type Call } from './batch.ts';
 import { connect, type Connection, type RedisClient } from './clients.ts';
 import { SCRIPT, SHA } from './engine.ts';
 import { Guard } from './guard.ts';
@@ -35,7 +35,7 @@ export class RedisStore implements Store<true> {
   private readonly options: RedisStoreOptions;
   private readonly deadlineMs: number;
   private readonly names: KeyNames;
-  private readonly items = new Items();
+  private readonly items: Items;
 
   constructor(client: RedisClient, options: RedisStoreOptions = {}) {
     checkOptions(options);
@@ -44,7 +44,8 @@ export class RedisStore implements Store<true> {
     this.deadlineMs = deadlineMs;
     this.connection = connect(client, options.connection ?? 'own', deadlineMs);
     const { cluster, keyPrefix } = this.connection;
-    this.names = new KeyNames(`${keyPrefix}${prefix}`, options.hashTag);
+    this.names = new KeyNames(`${keyPrefix}${prefix}`, options.hashTag, cluster);
+    this.items = new Items((key) => this.names.banOf(key));
     this.guard = new Guard(
       this.connection,
       () => this.probe(`${keyPrefix}${prefix}`),
@@ -54,7 +55,7 @@ export class RedisStore implements Store<true> {
     );
     const open = (isIdle: () => boolean): Batches =>
       new Batches(
-        (keys, args, madeAt) => this.guard.call(() => this.evaluate(keys, args, madeAt), madeAt),
+        (call, madeAt) => this.guard.call(() => this.evaluate(call, madeAt), madeAt),
         isIdle,
         batch,
       );
@@ -93,8 +94,20 @@ export class RedisStore implements Store<true> {
     return held;
   }
 
+  async ban(subjects: readonly Pick<Charge, 'name' | 'key'>[], length: number): Promise<void> {
+    const keys = this.names.ofBans(subjects);
+    await this.inParts(keys, keys, (part) => this.queue.run(this.items.ban(part, length)));
+  }
+
+  unban(subjects: readonly Pick<Charge, 'name' | 'key'>[]): Promise<void> {
+    return this.forget(this.names.ofBans(subjects));
+  }
+
   reset(subjects: readonly Pick<Charge, 'name' | 'key'>[]): Promise<void> {
-    const keys = this.names.ofAll(subjects);
+    return this.forget(this.names.ofAll(subjects));
+  }
+
+  private forget(keys: readonly string[]): Promise<void> {
     const madeAt = performance.now();
     return this.inParts(keys, keys, async (part) => {
       await this.guard.call(() => this.connection.send(['DEL', ...part], part[0]), madeAt);
@@ -141,19 +154,22 @@ export class RedisStore implements Store<true> {
     return this.connection.send(['SET', key, '1', 'PX', '1000'], key);
   }
 
-  private async evaluate(
-    keys: readonly string[],
-    args: readonly string[],
-    madeAt: number,
-  ): Promise<unknown> {
+  /**
+   * Runs the script. While a slot moves to another node, a call is answered only if all of its keys are on one of the
+   * two: then it is tried again without the keys of bans, most of which are nowhere. Bans of that slot do not hold then.
+   */
+  private async evaluate(call: (keys: 'all' | 'needed') => Call, madeAt: number): Promise<unknown> {
     const { clock } = this.options;
-    const rest = [`${keys.length}`, ...keys, clock === undefined ? '' : `${clock()}`, ...args];
+    let which: 'all' | 'needed' = 'all';
     for (;;) {
+      const { keys, args } = call(which);
+      const rest = [`${keys.length}`, ...keys, clock === undefined ? '' : `${clock()}`, ...args];
       try {
         return await this.run(rest, keys[0], madeAt);
       } catch (error) {
         if (!isRedirection(error) || this.isLate(madeAt - TRY_AGAIN_MS)) throw error;
-        await sleep(TRY_AGAIN_MS);
+        if (which === 'needed') await sleep(TRY_AGAIN_MS);
+        which = 'needed';
       }
     }
   }

@@ -29,10 +29,11 @@ export class Bans {
     return this.entries.size === 0;
   }
 
-  /** How long a key is still banned, in µs; 0 when it is not. */
-  left(place: Place, now: number): number {
-    const state = this.entries.get(nameOf(place))?.state;
-    if (state === undefined) return 0;
+  /** How long a key is still banned, in µs; 0 when it is not. Whether a clock's healing is kept is for `keep` to say. */
+  left(place: Place, now: number, keep: boolean): number {
+    const kept = this.entries.get(nameOf(place))?.state;
+    if (kept === undefined) return 0;
+    const state: BanState = keep ? kept : [...kept];
     rollBan(state, now);
     return banned(state, now);
   }

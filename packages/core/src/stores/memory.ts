@@ -1,4 +1,5 @@
 import type { Rule, State } from '../algorithm.ts';
+import { whileBanned } from '../ban.ts';
 import type { Verdict } from '../decision.ts';
 import { show, TollgateConfigError } from '../errors.ts';
 import { unknownOption } from '../policy.ts';
@@ -211,7 +212,7 @@ export class MemoryStore implements Store<false> {
       const cell = this.cells[i] as Cell;
       this.conclude(cell, charge, mode, admitted);
       const says = verdict(charge, cell.state, cell.now, cell.wait);
-      verdicts.push(cell.banned === 0 ? says : bannedVerdict(says, cell.banned));
+      verdicts.push(cell.banned === 0 ? says : whileBanned(says, cell.banned));
       delay = Math.max(delay, cell.delay);
     }
     return { admitted, verdicts, at, delay };
@@ -223,7 +224,7 @@ export class MemoryStore implements Store<false> {
     const cell = this.open(index, charge, at);
     const forced = mode === 'charge' && rule.overdraws;
     cell.wait = forced ? 0 : rule.wait(cell.state, charge.cost, cell.now);
-    cell.banned = forced || this.bans.isEmpty ? 0 : this.bans.left(charge, at);
+    cell.banned = forced || this.bans.isEmpty ? 0 : this.bans.left(charge, at, mode !== 'peek');
     return cell;
   }
 
@@ -248,7 +249,7 @@ export class MemoryStore implements Store<false> {
     const strikes = mode === 'consume' && cell.wait > 0 && cell.banned === 0 && !charge.shadow;
     if (strikes && charge.ban !== undefined) {
       this.bans.strike(charge, charge.ban, cell.now);
-      cell.banned = this.bans.left(charge, cell.now);
+      cell.banned = this.bans.left(charge, cell.now, true);
     }
   }
 
@@ -299,21 +300,6 @@ function verdict(charge: Charge, state: State, now: number, wait: number): Verdi
     nextAfterMs: resetAfter === 0 ? 0 : rule.wait(state, remaining + 1, now) / 1_000,
     resetAfterMs: resetAfter / 1_000,
     retryAfterMs: wait / 1_000,
-  };
-}
-
-/** What a verdict says while its key is banned for `left` µs more. */
-function bannedVerdict(says: Verdict, left: number): Verdict {
-  const leftMs = left / 1_000;
-  const nextAfterMs = Math.max(leftMs, says.remaining > 0 ? 0 : says.nextAfterMs);
-  return {
-    ...says,
-    allowed: false,
-    reason: 'banned',
-    remaining: 0,
-    nextAfterMs,
-    resetAfterMs: Math.max(leftMs, says.resetAfterMs),
-    retryAfterMs: Math.max(leftMs, says.retryAfterMs),
   };
 }
 
