@@ -1,10 +1,4 @@
-import {
-  type Cost,
-  type Decision,
-  type Keys,
-  type Limiter,
-  TollgateWaitError,
-} from '@tollgate/core';
+import { type Cost, type Decision, type Keys, type Limiter } from '@tollgate/core';
 import type { Call } from './call.ts';
 import type { RateLimitReading } from './headers/reading.ts';
 import { Pace, type Patience } from './pace.ts';
@@ -86,17 +80,14 @@ export class Places {
   private async admit(
     call: Call,
     keys: Keys | undefined,
-    { signal, deadline, maxWaitMs }: Patience,
+    { signal, deadline }: Patience,
   ): Promise<Decision | undefined> {
     const { limiter, costOf } = this.options;
     if (limiter === undefined || keys === undefined) return undefined;
     const cost = await costOf(call);
-    const leftMs = deadline - performance.now();
-    if (leftMs < 0) {
-      throw new TollgateWaitError(`There is no place within ${maxWaitMs} ms.`, undefined);
-    }
     return limiter.wait(keys, {
-      maxWaitMs: leftMs,
+      // With no time left a place that is free is taken all the same.
+      maxWaitMs: Math.max(0, deadline - performance.now()),
       signal,
       ...(cost !== undefined && { cost }),
     });

@@ -154,7 +154,10 @@ describe('a call that is aborted', () => {
     });
     const { signal, abort } = controller();
     const waiting = createFetch({ limiter, keys: { api: 'a' }, maxWaitMs: Infinity });
-    const backingOff = createFetch({ fetch: Provider.refusing(Infinity, {}).fetch });
+    const backingOff = createFetch({
+      fetch: Provider.refusing(Infinity, {}).fetch,
+      retry: { budget: false },
+    });
     await limiter.wait({ api: 'a' });
     const calls = Array.from({ length: 50 }, (_, index) =>
       (index % 2 === 0 ? waiting : backingOff)(URL_OF_PROVIDER, { signal }),

@@ -99,6 +99,22 @@ describe('a limiter of the caller', () => {
     expect((await soon(fetch(URL_OF_PROVIDER))).status).toBe(200);
   });
 
+  it.each([false, true])(
+    'takes a place that is free even if it must not wait, with pace %s',
+    async (pace) => {
+      const limiter = limiterOf({ name: 'api', policy: perSecond(1, 2) });
+      const provider = Provider.refusing(0, {});
+      const options = { fetch: provider.fetch, limiter, keys: { api: 'a' }, maxWaitMs: 0, pace };
+      const fetch = createFetch(options);
+      const { signal } = new AbortController();
+      // Some time passes before it comes to that.
+      const costly = createFetch({ ...options, cost: async () => (await pass(30), 1) });
+      expect((await costly(URL_OF_PROVIDER, { signal })).status).toBe(200);
+      expect((await fetch(URL_OF_PROVIDER)).status).toBe(200);
+      await expect(soon(fetch(URL_OF_PROVIDER))).rejects.toMatchObject({ code: 'TOLLGATE_WAIT' });
+    },
+  );
+
   it('admits retries too: each attempt takes a place', async () => {
     const limiter = limiterOf({ name: 'api', policy: perSecond(1, 2) });
     const provider = Provider.refusing(2, {});
