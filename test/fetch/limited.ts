@@ -73,9 +73,7 @@ export function ownExpress(headers?: Headers): Limited {
   };
 }
 
-export function expressRateLimit(
-  standardHeaders: 'draft-6' | 'draft-7' | 'draft-8' | false,
-): Limited {
+function expressRateLimit(standardHeaders: 'draft-6' | 'draft-7' | 'draft-8' | false): Limited {
   const legacyHeaders = standardHeaders === false;
   return {
     name: `express-rate-limit, ${standardHeaders || 'legacy'} headers`,
@@ -87,7 +85,7 @@ export function expressRateLimit(
   };
 }
 
-export function rateLimitOfFastify(enableDraftSpec: boolean): Limited {
+function rateLimitOfFastify(enableDraftSpec: boolean): Limited {
   return {
     name: `@fastify/rate-limit, ${enableDraftSpec ? 'draft' : 'usual'} headers`,
     start: (whenOver) =>
@@ -96,6 +94,21 @@ export function rateLimitOfFastify(enableDraftSpec: boolean): Limited {
       }),
   };
 }
+
+/** Our own servers and those of others, with every kind of headers. */
+export const SERVERS: readonly Limited[] = [
+  ownFastify(),
+  ownExpress(),
+  ownFastify(['draft-7']),
+  ownExpress(['x-ratelimit']),
+  ownFastify(['draft-11']),
+  expressRateLimit('draft-6'),
+  expressRateLimit('draft-7'),
+  expressRateLimit('draft-8'),
+  expressRateLimit(false),
+  rateLimitOfFastify(false),
+  rateLimitOfFastify(true),
+];
 
 function naming(headers: Headers | undefined): string {
   if (headers === undefined) return 'usual headers';
@@ -125,7 +138,7 @@ async function startExpress(
 }
 
 /** Serves on a free port until the test is over. */
-export async function listening(whenOver: WhenOver, app: RequestListener): Promise<LimitedServer> {
+async function listening(whenOver: WhenOver, app: RequestListener): Promise<LimitedServer> {
   const server = createServer(app);
   await once(server.listen(0, '127.0.0.1'), 'listening');
   whenOver(() => {

@@ -31,7 +31,7 @@ describe('clients that a server refuses', () => {
   beforeAll(async () => {
     const file = new URL('../../examples/storm.mjs', import.meta.url).href;
     const { compare } = (await import(file)) as Storm;
-    const options = { clients: CLIENTS, rate: RATE, mostMs: 14_000, atOnce: true };
+    const options = { clients: CLIENTS, rate: RATE, mostMs: 12_000, atOnce: true };
     [naive, backingOff, obeying, limited] = await compare(options);
   }, 60_000);
 

@@ -152,10 +152,11 @@ describe('a limiter of the caller', () => {
       limiter,
       keys: { api: 'a' },
     });
+    const bodyOfGet: RequestInit = { body: 'x' };
     const used = new Request(URL_OF_PROVIDER, { method: 'POST', body: 'x' });
     await used.text();
     await expect(fetch('no address')).rejects.toThrow(TypeError);
-    await expect(fetch(URL_OF_PROVIDER, { ...{ body: 'x' } })).rejects.toThrow(TypeError);
+    await expect(fetch(URL_OF_PROVIDER, bodyOfGet)).rejects.toThrow(TypeError);
     await expect(fetch(URL_OF_PROVIDER, { method: 'no method' })).rejects.toThrow(TypeError);
     await expect(fetch(used)).rejects.toThrow(TypeError);
     expect(limiter.peek({ api: 'a' }).remaining).toBe(5);
