@@ -1,4 +1,4 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 
 const conditions = ['@tollgate/source', 'module', 'node', 'development|production'];
 
@@ -7,6 +7,11 @@ export default defineConfig({
   ssr: { resolve: { conditions } },
   test: {
     include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts'],
+    // Those that take long, or want the machine to themselves.
+    exclude: [
+      ...configDefaults.exclude,
+      ...(process.env['TOLLGATE_SOAK'] === undefined ? ['test/soak/**'] : []),
+    ],
     setupFiles: ['test/seed.ts'],
     testTimeout: 60_000,
     reporters: ['default', './scripts/plain-reporter.ts'],

@@ -62,7 +62,7 @@ const BUGS: readonly Bug[] = [
     'local isLast = self:knows(state, receipt)',
   ],
   ['leaky-bucket', 'state[5] = state[5] - units', ''],
-  ['fixed-window', 'now >= state[2] or', 'now > state[2] or'],
+  ['fixed-window', 'now >= state[1] + state[2] or', 'now > state[1] + state[2] or'],
   ['fixed-window', 'if not healed then state[3] = 0 end', 'state[3] = 0'],
   ['fixed-window', 'receipt[4] ~= state[4] or state[3] == 0', 'state[3] == 0'],
   ['sliding-window', 'passed == 1 and state[3] or 0', 'state[3]'],

@@ -4,11 +4,11 @@ import type { FixedWindowPolicy } from '../policy.ts';
 
 /**
  * What a fixed window remembers.
- * - start and end: the window in which the units were counted, in µs
+ * - start and length: the window in which the units were counted, in µs
  * - count: units charged in it
  * - era: names the time since which there are any, by the charge that it began with
  */
-type WindowState = [start: number, end: number, count: number, era: number];
+type WindowState = [start: number, length: number, count: number, era: number];
 
 /** Offsets reach from 0 to 398 days in steps of this many µs, a prime so that they spread over any window. */
 const SPREAD_US = 8_017;
@@ -43,9 +43,9 @@ export class FixedWindowRule implements Rule {
 
   roll(state: WindowState, now: number, offset: number): boolean {
     const healed = state[0] > now;
-    if (healed || now >= state[1] || state[2] === 0) {
+    if (healed || now >= state[0] + state[1] || state[2] === 0) {
       state[0] = this.start(now, offset);
-      state[1] = state[0] + this.window;
+      state[1] = this.window;
       if (!healed) state[2] = 0;
     }
     return healed;
@@ -53,7 +53,7 @@ export class FixedWindowRule implements Rule {
 
   wait(state: WindowState, cost: number, now: number): number {
     if (cost > this.quota || this.quota === 0) return Infinity;
-    return state[2] + cost <= this.quota ? 0 : state[1] - now;
+    return state[2] + cost <= this.quota ? 0 : state[0] + state[1] - now;
   }
 
   delay(_state: WindowState, _now: number): number {
@@ -65,14 +65,14 @@ export class FixedWindowRule implements Rule {
   }
 
   resetAfter(state: WindowState, now: number): number {
-    return state[2] === 0 ? 0 : state[1] - now;
+    return state[2] === 0 ? 0 : state[0] + state[1] - now;
   }
 
   add(state: WindowState, cost: number, now: number, slot: number, offset: number): Receipt {
     const start = this.start(now, offset);
-    if (start + this.window > state[1]) {
+    if (start + this.window > state[0] + state[1]) {
       state[0] = start;
-      state[1] = start + this.window;
+      state[1] = this.window;
     }
     if (state[2] === 0) state[3] = slot;
     state[2] = Math.min(state[2] + cost, MOST_UNITS);
@@ -102,9 +102,9 @@ export const fixedWindowTwin: Twin = {
   lua: /* lua */ `
     function rule.roll(self, state, now, offset)
       local healed = state[1] > now
-      if healed or now >= state[2] or state[3] == 0 then
+      if healed or now >= state[1] + state[2] or state[3] == 0 then
         state[1] = self:start(now, offset)
-        state[2] = state[1] + self.window
+        state[2] = self.window
         if not healed then state[3] = 0 end
       end
       return healed
@@ -112,7 +112,7 @@ export const fixedWindowTwin: Twin = {
 
     function rule.wait(self, state, cost, now)
       if cost > self.quota or self.quota == 0 then return INFINITY end
-      return state[3] + cost <= self.quota and 0 or state[2] - now
+      return state[3] + cost <= self.quota and 0 or state[1] + state[2] - now
     end
 
     function rule.delay(self, state, now)
@@ -124,14 +124,14 @@ export const fixedWindowTwin: Twin = {
     end
 
     function rule.resetAfter(self, state, now)
-      return state[3] == 0 and 0 or state[2] - now
+      return state[3] == 0 and 0 or state[1] + state[2] - now
     end
 
     function rule.add(self, state, cost, now, slot, offset)
       local start = self:start(now, offset)
-      if start + self.window > state[2] then
+      if start + self.window > state[1] + state[2] then
         state[1] = start
-        state[2] = start + self.window
+        state[2] = self.window
       end
       if state[3] == 0 then state[4] = slot end
       state[3] = min(state[3] + cost, MOST_UNITS)

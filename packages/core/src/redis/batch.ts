@@ -1,12 +1,15 @@
 import { show, TollgateStoreError } from '../errors.ts';
 
+/** What the script is told, one after the other. */
+export type Argument = number | string;
+
 /** One item of a batch: the keys it touches, and its part of the arguments. */
 export interface Item<T> {
   readonly keys: readonly string[];
   /** How many of the keys, from the first on, it cannot do without; default all. */
   readonly needed?: number;
   /** Writes the arguments, given the place in KEYS of each of its keys: of all, or of those needed. */
-  write(places: readonly number[], args: string[]): void;
+  write(places: readonly number[], args: Argument[]): void;
   /** Reads its part of the reply. */
   read(reply: Reply): T;
 }
@@ -41,7 +44,7 @@ function nonsense(reply: unknown): TollgateStoreError {
 /** What a script is called with. */
 export interface Call {
   readonly keys: readonly string[];
-  readonly args: readonly string[];
+  readonly args: readonly Argument[];
 }
 
 /** @param call with all keys, or with those needed alone. */
@@ -125,7 +128,7 @@ export class Batches {
 
 function callOf(batch: readonly Waiting<unknown>[], which: 'all' | 'needed'): Call {
   const places = new Map<string, number>();
-  const args: string[] = [];
+  const args: Argument[] = [];
   for (const { item } of batch) {
     const { keys, needed } = item;
     const own = (which === 'all' ? keys : keys.slice(0, needed)).map((key) => {

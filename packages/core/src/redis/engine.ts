@@ -41,7 +41,7 @@ end`;
  * none. Every key that it writes gets its time to live in the same call.
  *
  * KEYS: the keys of all charges, each once.
- * ARGV: an instant in µs, or '' for Redis' own clock; then per item an op of `OPS`, the number of its charges, and per
+ * ARGV: one JSON array: an instant in µs, or '' for Redis' own clock; then per item an op of `OPS`, the number of its charges, and per
  * charge: its place in KEYS and that of its bans (0 where none is asked for), the algorithm, the key's clock offset, the cost (or the units of a correction), 1 for
  * shadow, what names the charge or its slot, the number of a receipt's numbers and those, and the rule's numbers.
  *
@@ -51,6 +51,7 @@ end`;
  * more unit, reset, for how long it is banned, and the number of the receipt's numbers and those; per renewal 1 or 0.
  */
 export const SCRIPT: string = `
+local ARGV = cjson.decode(ARGV[1])
 local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
 local INFINITY, LARGEST, MOST_UNITS = math.huge, ${LARGEST}, ${MOST_UNITS}
 local TICKS = { 1, 1000, 1000000 }

@@ -3,7 +3,7 @@ import { TWINS } from '../algorithms/index.ts';
 import { whileBanned } from '../ban.ts';
 import type { Verdict } from '../decision.ts';
 import type { Answer, Charge, Correction, Mode } from '../store.ts';
-import type { Item, Reply } from './batch.ts';
+import type { Argument, Item, Reply } from './batch.ts';
 import { NEVER, OPS } from './engine.ts';
 
 const PLACES = new Map<string, number>(TWINS.map(([tag], index) => [tag, index + 1]));
@@ -70,8 +70,8 @@ export class Items {
     return {
       keys,
       write: (places, args) => {
-        args.push(`${OPS.ban}`, `${places.length}`);
-        for (const place of places) args.push(`${place}`, `${length}`);
+        args.push(OPS.ban, places.length);
+        for (const place of places) args.push(place, length);
       },
       read: () => undefined,
     };
@@ -86,27 +86,27 @@ export class Items {
     op: number,
     items: readonly Correction[],
     places: readonly number[],
-    args: string[],
+    args: Argument[],
   ): void {
-    args.push(`${op}`, `${items.length}`);
+    args.push(op, items.length);
     for (let i = 0; i < items.length; i++) {
       const { charge, units } = items[i] as Correction;
       const { rule, key, shadow, ban, receipt = [] } = charge;
       args.push(
-        `${places[i]}`,
-        `${places[items.length + i] ?? 0}`,
-        `${PLACES.get(rule.policy.algorithm)}`,
-        `${rule.offset(key)}`,
-        `${units}`,
-        shadow ? '1' : '0',
-        rule.holdsSlots ? this.slotName(charge) : `${chargeName()}`,
-        `${receipt.length}`,
+        places[i] as number,
+        places[items.length + i] ?? 0,
+        PLACES.get(rule.policy.algorithm) as number,
+        rule.offset(key),
+        units,
+        shadow ? 1 : 0,
+        rule.holdsSlots ? this.slotName(charge) : chargeName(),
+        receipt.length,
       );
-      for (const number of receipt) args.push(`${number}`);
-      for (const number of rule.numbers) args.push(`${number}`);
+      for (const number of receipt) args.push(number);
+      for (const number of rule.numbers) args.push(number);
       const strikes = op === OPS.consume && ban !== undefined;
-      args.push(strikes ? '1' : '0');
-      if (strikes) for (const number of ban.numbers) args.push(`${number}`);
+      args.push(strikes ? 1 : 0);
+      if (strikes) for (const number of ban.numbers) args.push(number);
     }
   }
 
@@ -119,9 +119,9 @@ export class Items {
   }
 }
 
-/** Names a charge apart from the few others of its key that may still be settled. */
+/** Names a charge apart from the few others of its key that may still be settled; short, since every key keeps one. */
 function chargeName(): number {
-  return 1 + Math.floor(Math.random() * 2 ** 52);
+  return 1 + Math.floor(Math.random() * 2 ** 29);
 }
 
 export function atCost(charge: Charge): Correction {
