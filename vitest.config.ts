@@ -13,6 +13,8 @@ export default defineConfig({
       ...(process.env['TOLLGATE_SOAK'] === undefined ? ['test/soak/**'] : []),
     ],
     setupFiles: ['test/seed.ts'],
+    // Many files wait for servers more than they reckon.
+    maxWorkers: 3,
     testTimeout: 60_000,
     reporters: ['default', './scripts/plain-reporter.ts'],
   },
