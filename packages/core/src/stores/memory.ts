@@ -29,6 +29,7 @@ class Cell {
   table: Table = NO_TABLE;
   shard: Shard = NO_SHARD;
   slot = -1;
+  key = '';
   now = 0.5;
   offset = 0;
   healed = false;
@@ -262,8 +263,9 @@ export class MemoryStore implements Store<false> {
       cell.rule = rule;
       cell.shard = NO_SHARD;
     }
-    // A hot key stands where it stood the last time.
-    if (cell.shard.keys[cell.slot] !== key) {
+    // A hot key stands where it stood the last time, unless another was moved there meanwhile.
+    if (cell.key !== key || cell.shard.keys[cell.slot] !== key) {
+      cell.key = key;
       cell.shard = cell.table.shard(key);
       cell.slot = cell.shard.find(key);
     }
