@@ -78,7 +78,9 @@ describe.each(FRAMEWORKS)('$name', ({ serve }) => {
     const servers = await serveAll(storeAt(site.proxy.port));
     const limiters = servers.map(({ gate }) => gate.limiter);
     const isAsked = async (): Promise<boolean> => {
-      const peeks = limiters.map((limiter, index) => limiter.peek({ [`a${index}`]: '127.0.0.1' }));
+      const peeks = limiters.map(async (limiter, index) =>
+        limiter.peek({ [`a${index}`]: '127.0.0.1' }),
+      );
       return (await Promise.all(peeks)).every(({ source }) => source === 'store');
     };
     await expect.poll(isAsked, { timeout: 10_000, interval: 20 }).toBe(true);

@@ -26,9 +26,12 @@ let keys = 0;
 
 beforeAll(async () => {
   server = await RedisServer.start([
-    ...['--requirepass', password],
-    ...['--cluster-enabled', 'yes'],
-    ...['--cluster-announce-ip', '127.0.0.1'],
+    '--requirepass',
+    password,
+    '--cluster-enabled',
+    'yes',
+    '--cluster-announce-ip',
+    '127.0.0.1',
   ]);
   proxy = await CuttingProxy.start(server.port);
   control = new Redis({ port: server.port, host: '127.0.0.1', password });
