@@ -1,4 +1,3 @@
-import type { Verdict } from './decision.ts';
 import { type Duration, parseDuration } from './duration.ts';
 import { show, TollgateConfigError } from './errors.ts';
 
@@ -145,21 +144,6 @@ export function banForgottenAfter(
   const levels = state[0] + state[3] * state[4] - now;
   const strikes = state[1] === 0 || rule === undefined ? 0 : state[2] + rule.within - now;
   return Math.max(0, levels, strikes);
-}
-
-/** What a verdict says while its key is banned for `left` µs more. */
-export function whileBanned(says: Verdict, left: number): Verdict {
-  const leftMs = left / 1_000;
-  const nextAfterMs = Math.max(leftMs, says.remaining > 0 ? 0 : says.nextAfterMs);
-  return {
-    ...says,
-    allowed: false,
-    reason: 'banned',
-    remaining: 0,
-    nextAfterMs,
-    resetAfterMs: Math.max(leftMs, says.resetAfterMs),
-    retryAfterMs: Math.max(leftMs, says.retryAfterMs),
-  };
 }
 
 /** The same in Lua, where lists count from 1; `ban` holds the numbers of a BanRule by name. */

@@ -2,48 +2,8 @@ import type { Receipt, Rule } from './algorithm.ts';
 import type { BanRule } from './ban.ts';
 import { show, TollgateArgumentError } from './errors.ts';
 import { allDone, type MaybePromise } from './maybe-promise.ts';
-import type { Policy } from './policy.ts';
 import type { Answer, Charge, Correction, Store } from './store.ts';
-
-/** Why a request was admitted or refused; the gravest of its verdicts' reasons. */
-export type Reason = 'ok' | 'limited' | 'overloaded' | 'banned' | 'denied' | 'store-unavailable';
-
-/** Where an answer came from, from the most exact to the least. */
-export type Source = 'store' | 'lease' | 'fallback' | 'none';
-
-const GRAVITY: Readonly<Record<Reason, number>> = {
-  ok: 0,
-  limited: 1,
-  overloaded: 2,
-  banned: 3,
-  denied: 4,
-  'store-unavailable': 5,
-};
-
-const VAGUENESS: Readonly<Record<Source, number>> = { store: 0, lease: 1, fallback: 2, none: 3 };
-
-/** What one limit says of one request. Units are costs, durations milliseconds. */
-export interface Verdict {
-  readonly name: string;
-  readonly key: string;
-  readonly policy: Policy;
-  readonly allowed: boolean;
-  /** Reported only: never refuses, delays or shows in headers. */
-  readonly shadow: boolean;
-  readonly reason: Reason;
-  readonly source: Source;
-  readonly cost: number;
-  /** The quota: capacity or limit, in units. */
-  readonly limit: number;
-  /** The largest cost that would be admitted now: after this charge, or before it where nothing was charged. */
-  readonly remaining: number;
-  /** Until one more unit is available than now; 0 when whole. */
-  readonly nextAfterMs: number;
-  /** Until the key is whole, as if never seen, if nothing more is charged; 0 when whole. */
-  readonly resetAfterMs: number;
-  /** Until this same cost is admitted: 0 when allowed, Infinity for never. */
-  readonly retryAfterMs: number;
-}
+import { bindingOf, gravest, type Reason, type Source, vaguest, type Verdict } from './verdict.ts';
 
 /** How a limit answers when its store cannot be asked. */
 export type WhenStoreFails =
@@ -411,50 +371,6 @@ function each<T extends BookedCharge | Correction>(
 
 function list(names: readonly string[]): string {
   return names.length === 0 ? 'none' : names.join(', ');
-}
-
-function bindingOf(verdicts: readonly Verdict[]): Verdict | undefined {
-  let binding: Verdict | undefined;
-  for (let i = 0; i < verdicts.length; i++) {
-    const verdict = verdicts[i] as Verdict;
-    if (!verdict.shadow && (binding === undefined || paces(verdict, binding))) binding = verdict;
-  }
-  return binding;
-}
-
-/**
- * Whether a client should pace itself by `verdict` rather than by `other`: by one that refuses first, of those by the
- * longer wait, else by the lesser share.
- */
-export function paces(verdict: Verdict, other: Verdict): boolean {
-  if (verdict.allowed !== other.allowed) return other.allowed;
-  if (!verdict.allowed) return verdict.retryAfterMs > other.retryAfterMs;
-  const less = share(verdict) - share(other);
-  return less < 0 || (less === 0 && verdict.resetAfterMs > other.resetAfterMs);
-}
-
-/** What is left of a verdict's quota, from 0 to 1. */
-function share({ remaining, limit }: Verdict): number {
-  return limit === 0 ? 0 : remaining / limit;
-}
-
-function gravest(verdicts: readonly Verdict[]): Reason {
-  let reason: Reason = 'ok';
-  for (const verdict of verdicts) {
-    if (!verdict.shadow && GRAVITY[verdict.reason] > GRAVITY[reason]) reason = verdict.reason;
-  }
-  return reason;
-}
-
-function vaguest(verdicts: readonly Verdict[]): Source {
-  const [first] = verdicts;
-  if (first === undefined) return 'none';
-  let { source } = first;
-  for (let i = 1; i < verdicts.length; i++) {
-    const other = (verdicts[i] as Verdict).source;
-    if (VAGUENESS[other] > VAGUENESS[source]) source = other;
-  }
-  return source;
 }
 
 /** A cost that can be charged: a whole number of 0 or more. `what` names it, or the limit it is for. */

@@ -1,4 +1,4 @@
-import type { Reason, Verdict } from './decision.ts';
+import type { Reason, Verdict } from './verdict.ts';
 import type { Charge } from './store.ts';
 
 /** Keys known to be exhausted that are remembered. */

@@ -1,9 +1,12 @@
 import type { Receipt, Rule } from './algorithm.ts';
 import type { BanRule } from './ban.ts';
-import type { Verdict } from './decision.ts';
+import type { Verdict } from './verdict.ts';
 import type { MaybePromise } from './maybe-promise.ts';
 
-/** One limit's key, policy and cost, as handed to a store. */
+/**
+ * One limit's key, policy and cost, as handed to a store. Some of its fields are getters, which `{ ...charge }` leaves
+ * out.
+ */
 export interface Charge {
   /** The limit's name: the namespace of its keys. */
   readonly name: string;

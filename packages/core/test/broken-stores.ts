@@ -1,5 +1,5 @@
 import type { Answer, Charge, Correction, Mode, Store } from '../src/store.ts';
-import type { Verdict } from '../src/decision.ts';
+import type { Verdict } from '../src/verdict.ts';
 import { MemoryStore } from '../src/stores/memory.ts';
 import type { ManualClock } from '../src/testing.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Rule } from '../src/algorithm.ts';
-import type { Verdict } from '../src/decision.ts';
+import type { Verdict } from '../src/verdict.ts';
 import {
   fixedWindow,
   leakyBucket,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Rule } from '../src/algorithm.ts';
-import type { Verdict } from '../src/decision.ts';
+import type { Verdict } from '../src/verdict.ts';
 import {
   type Family,
   fixedWindows,

@@ -9,7 +9,8 @@ import {
   serializeList,
 } from 'structured-headers';
 import { expect, it } from 'vitest';
-import type { Decision, Verdict } from '../src/decision.ts';
+import type { Decision } from '../src/decision.ts';
+import type { Verdict } from '../src/verdict.ts';
 import type { HeaderForm } from '../src/http/headers.ts';
 import { concurrency, fixedWindow, gcra, leakyBucket } from '../src/policy.ts';
 import { decide, headers, minute, NOW, verdict } from './verdicts.ts';

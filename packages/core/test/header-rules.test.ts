@@ -1,5 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
-import type { Decision, Verdict } from '../src/decision.ts';
+import type { Decision } from '../src/decision.ts';
+import type { Verdict } from '../src/verdict.ts';
 import { concurrency, fixedWindow, gcra, leakyBucket, tokenBucket } from '../src/policy.ts';
 import { decide, headers, NOW, verdict } from './verdicts.ts';
 

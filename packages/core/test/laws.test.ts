@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Rule } from '../src/algorithm.ts';
-import type { Verdict } from '../src/decision.ts';
+import type { Verdict } from '../src/verdict.ts';
 import { ALGORITHMS, type Family } from './exactness-policies.ts';
 import { fewSteps, LAST_INSTANT, pairOf, starts } from './exactness-steps.ts';
 import { type Event, happen, type Op, said, World } from './exactness-world.ts';

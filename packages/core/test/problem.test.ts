@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, test } from 'vitest';
-import type { Reason } from '../src/decision.ts';
+import type { Reason } from '../src/verdict.ts';
 import { TollgateArgumentError } from '../src/errors.ts';
 import { PROBLEM_TYPE, problemBody, problemBytes, statusOf } from '../src/http/problem.ts';
 import { decide, verdict } from './verdicts.ts';

@@ -1,4 +1,5 @@
-import { Decision, type Verdict } from '../src/decision.ts';
+import { Decision } from '../src/decision.ts';
+import type { Verdict } from '../src/verdict.ts';
 import { DEFAULT_FORMS, type HeaderForm, rateLimitHeaders } from '../src/http/headers.ts';
 import { fixedWindow, type Policy } from '../src/policy.ts';
 

@@ -1,6 +1,6 @@
 import type { FileLimit } from '@tollgate/core';
 import { bytesOf, logSource } from '../log/bytes.ts';
-import { readCommon } from '../log/common.ts';
+import { readCommon } from '../log/common-log.ts';
 import { InOrder } from '../log/in-order.ts';
 import { readJson } from '../log/json.ts';
 import { eachLine } from '../log/lines.ts';

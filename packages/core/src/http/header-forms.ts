@@ -1,4 +1,4 @@
-import type { Verdict } from '../decision.ts';
+import type { Verdict } from '../verdict.ts';
 import { fixedWindow, type Policy } from '../policy.ts';
 
 /**

@@ -1,4 +1,5 @@
-import { type Decision, paces, type Verdict } from '../decision.ts';
+import type { Decision } from '../decision.ts';
+import { paces, type Verdict } from '../verdict.ts';
 import { show, TollgateConfigError } from '../errors.ts';
 import {
   FORMS,

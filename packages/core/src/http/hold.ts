@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import type { Decision, Verdict } from '../decision.ts';
+import type { Decision } from '../decision.ts';
+import type { Verdict } from '../verdict.ts';
 import { whenOver } from './leaving.ts';
 
 /** Admitted requests that a leaky bucket holds back until it is their time to leave: a bounded number, and not for ever. */

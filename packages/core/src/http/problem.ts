@@ -1,4 +1,5 @@
-import type { Decision, Reason } from '../decision.ts';
+import type { Decision } from '../decision.ts';
+import type { Reason } from '../verdict.ts';
 import { TollgateArgumentError } from '../errors.ts';
 
 /** The media type of a problem (RFC 9457 §6.1). */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Decision, Verdict } from '../decision.ts';
+import type { Decision } from '../decision.ts';
+import type { Verdict } from '../verdict.ts';
 import type { Logger } from '../logger.ts';
 import { ShedDecision } from './shed-decision.ts';
 

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { TWINS } from '../algorithms/index.ts';
-import { whileBanned } from '../ban.ts';
-import type { Verdict } from '../decision.ts';
+import { type Verdict, verdictOf } from '../verdict.ts';
 import type { Answer, Charge, Correction, Mode } from '../store.ts';
 import type { Argument, Item, Reply } from './batch.ts';
 import { NEVER, OPS } from './engine.ts';
@@ -136,7 +135,6 @@ function readAnswer(charges: readonly Charge[], reply: Reply): Answer {
 }
 
 function readVerdict(charge: Charge, reply: Reply): Verdict {
-  const { name, key, rule, shadow, cost } = charge;
   const wait = duration(reply.next());
   const remaining = reply.next();
   const nextAfter = duration(reply.next());
@@ -144,23 +142,7 @@ function readVerdict(charge: Charge, reply: Reply): Verdict {
   const banned = reply.next();
   const numbers = reply.next();
   if (numbers > 0) charge.receipt = Array.from({ length: numbers }, () => reply.next());
-  const allowed = wait === 0;
-  const verdict: Verdict = {
-    name,
-    key,
-    policy: rule.policy,
-    allowed,
-    shadow,
-    reason: allowed ? 'ok' : rule.refusal,
-    source: 'store',
-    cost,
-    limit: rule.quota,
-    remaining,
-    nextAfterMs: nextAfter / 1_000,
-    resetAfterMs: resetAfter / 1_000,
-    retryAfterMs: wait / 1_000,
-  };
-  return banned === 0 ? verdict : whileBanned(verdict, banned);
+  return verdictOf(charge, { wait, remaining, nextAfter, resetAfter }, banned);
 }
 
 function duration(number: number): number {

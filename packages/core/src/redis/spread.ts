@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Verdict } from '../decision.ts';
+import type { Verdict } from '../verdict.ts';
 import type { Answer, Charge, Mode } from '../store.ts';
 import type { Items } from './items.ts';
 import type { Queue } from './slot-queues.ts';

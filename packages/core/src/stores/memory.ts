@@ -1,6 +1,5 @@
 import type { Rule, State } from '../algorithm.ts';
-import { whileBanned } from '../ban.ts';
-import type { Verdict } from '../decision.ts';
+import { type Verdict, verdictOf } from '../verdict.ts';
 import { show, TollgateConfigError } from '../errors.ts';
 import { unknownOption } from '../policy.ts';
 import type { Answer, Charge, Correction, Mode, Store } from '../store.ts';
@@ -68,7 +67,7 @@ class SingleAnswer implements Answer {
     // The methods that it is handed to only read it.
     const state = this.state as State;
     const wait = this.refused ? charge.rule.wait(state, charge.cost, at) : 0;
-    return verdict(charge, state, at, wait);
+    return verdict(charge, state, at, wait, 0);
   }
 }
 
@@ -212,8 +211,7 @@ export class MemoryStore implements Store<false> {
       const charge = charges[i] as Charge;
       const cell = this.cells[i] as Cell;
       this.conclude(cell, charge, mode, admitted);
-      const says = verdict(charge, cell.state, cell.now, cell.wait);
-      verdicts.push(cell.banned === 0 ? says : whileBanned(says, cell.banned));
+      verdicts.push(verdict(charge, cell.state, cell.now, cell.wait, cell.banned));
       delay = Math.max(delay, cell.delay);
     }
     return { admitted, verdicts, at, delay };
@@ -283,26 +281,12 @@ export class MemoryStore implements Store<false> {
   }
 }
 
-function verdict(charge: Charge, state: State, now: number, wait: number): Verdict {
-  const { name, key, rule, shadow, cost } = charge;
-  const allowed = wait === 0;
+function verdict(charge: Charge, state: State, now: number, wait: number, banned: number): Verdict {
+  const { rule } = charge;
   const remaining = rule.remaining(state, now);
   const resetAfter = rule.resetAfter(state, now);
-  return {
-    name,
-    key,
-    policy: rule.policy,
-    allowed,
-    shadow,
-    reason: allowed ? 'ok' : rule.refusal,
-    source: 'store',
-    cost,
-    limit: rule.quota,
-    remaining,
-    nextAfterMs: resetAfter === 0 ? 0 : rule.wait(state, remaining + 1, now) / 1_000,
-    resetAfterMs: resetAfter / 1_000,
-    retryAfterMs: wait / 1_000,
-  };
+  const nextAfter = resetAfter === 0 ? 0 : rule.wait(state, remaining + 1, now);
+  return verdictOf(charge, { wait, remaining, nextAfter, resetAfter }, banned);
 }
 
 /**

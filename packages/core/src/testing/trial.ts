@@ -1,6 +1,7 @@
 import { strict as assert } from 'node:assert';
 import type { Rule } from '../algorithm.ts';
-import type { Decision, Verdict } from '../decision.ts';
+import type { Decision } from '../decision.ts';
+import type { Verdict } from '../verdict.ts';
 import { TollgateStoreError } from '../errors.ts';
 import { createLimiter, type Limiter } from '../limiter.ts';
 import type { CallOptions, Keys, LimitOptions } from '../limits.ts';
