@@ -1,7 +1,7 @@
 import type { Rule } from './algorithm.ts';
 import { ConcurrencyRule } from './algorithms/concurrency.ts';
 import { ruleOf } from './algorithms/index.ts';
-import type { BookedCharge, Ledger } from './decision.ts';
+import type { BookedCharge, Ledger } from './booking.ts';
 import type { Verdict } from './verdict.ts';
 import type { TollgateStoreError } from './errors.ts';
 import { Exhausted, type Line } from './exhausted.ts';

@@ -1,7 +1,8 @@
 export type { Receipt, Rule, State } from './algorithm.ts';
 export { ruleOf } from './algorithms/index.ts';
 export type { BanOptions, BanRule } from './ban.ts';
-export type { Decision, WhenStoreFails } from './decision.ts';
+export type { Decision } from './decision.ts';
+export type { WhenStoreFails } from './booking.ts';
 export type { Reason, Source, Verdict } from './verdict.ts';
 export type { Duration } from './duration.ts';
 export {

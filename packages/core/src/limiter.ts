@@ -1,4 +1,5 @@
-import { type BookedCharge, Decision, type Ledger } from './decision.ts';
+import { Decision } from './decision.ts';
+import type { BookedCharge, Ledger } from './booking.ts';
 import {
   show,
   TollgateArgumentError,

@@ -2,13 +2,7 @@ import type { Rule } from './algorithm.ts';
 import { ConcurrencyRule } from './algorithms/concurrency.ts';
 import { ruleOf } from './algorithms/index.ts';
 import { type BanOptions, BanRule } from './ban.ts';
-import {
-  type Book,
-  BookedCharge,
-  checkCost,
-  type Ledger,
-  type WhenStoreFails,
-} from './decision.ts';
+import { type Book, BookedCharge, checkCost, type Ledger, type WhenStoreFails } from './booking.ts';
 import { show, TollgateArgumentError, TollgateConfigError } from './errors.ts';
 import { canonicalKey } from './key.ts';
 import { parsePolicy, type Policy, type PolicyInput, unknownOption } from './policy.ts';

@@ -1,4 +1,4 @@
-import type { BookedCharge } from './decision.ts';
+import type { BookedCharge } from './booking.ts';
 
 /** A slot is renewed this often within its timeout, so that one late renewal loses nothing. */
 const RENEWALS = 3;

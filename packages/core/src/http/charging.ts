@@ -1,4 +1,4 @@
-import { type BookedCharge, checkCost } from '../decision.ts';
+import { type BookedCharge, checkCost } from '../booking.ts';
 import { show, TollgateArgumentError, TollgateConfigError } from '../errors.ts';
 import { allOf, andThen, isPromise, type MaybePromise } from '../maybe-promise.ts';
 import type { CallOptions, Cost, Limits } from '../limits.ts';

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type BookedCharge, Decision } from '../decision.ts';
+import { Decision } from '../decision.ts';
+import type { BookedCharge } from '../booking.ts';
 import type { Verdict } from '../verdict.ts';
 import { andThen, isPromise, type MaybePromise } from '../maybe-promise.ts';
 import { show, TollgateArgumentError, TollgateConfigError } from '../errors.ts';

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Decision } from '../decision.ts';
-import type { BookedCharge } from '../decision.ts';
+import type { BookedCharge } from '../booking.ts';
 import { whenOver } from './leaving.ts';
 
 interface Line {

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { type BookedCharge, correct, Decision } from '../decision.ts';
+import { Decision } from '../decision.ts';
+import { type BookedCharge, correct } from '../booking.ts';
 import { allDone, type MaybePromise } from '../maybe-promise.ts';
 import { whenOver } from './leaving.ts';
 
