@@ -2,7 +2,7 @@ import { defineConfig } from 'tsdown';
 
 export default defineConfig({
   workspace: 'packages/*',
-  entry: 'src/{index,redis,testing,cli}.ts',
+  entry: 'src/{index,redis,testing,prometheus,opentelemetry,cli}.ts',
   format: ['esm', 'cjs'],
   platform: 'node',
   target: 'node20',
