@@ -21,6 +21,7 @@ import {
 import { consoleLogger, type Logger } from './logger.ts';
 import { allDone, andThen, isPromise, type MaybePromise } from './maybe-promise.ts';
 import type { PolicyInput } from './policy.ts';
+import { tellOfProcesses } from './processes.ts';
 import { Tenant } from './registry.ts';
 import { HeldSlots } from './slots.ts';
 import type { Answer, Health, Mode, Store } from './store.ts';
@@ -472,5 +473,7 @@ export function createLimiter<S extends Store = MemoryStore>(
   if (options?.limits?.length === 0) {
     throw new TollgateConfigError('limits', 'there are none, so nothing would be limited; add one');
   }
-  return new Limiter(options);
+  const limiter = new Limiter(options);
+  tellOfProcesses(limiter.store, options.logger ?? consoleLogger);
+  return limiter;
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { show, TollgateConfigError } from './errors.ts';
-import { createLimiter } from './limiter.ts';
+import { Limiter } from './limiter.ts';
 import { LIMIT_OPTIONS, type LimitOptions, refuseUnknown } from './limits.ts';
 import { parsePolicy, type Policy, policyShape } from './policy.ts';
 
@@ -128,7 +128,7 @@ export function parseLimits(text: string): readonly FileLimit[] {
     policy: parsePolicy(limit.policy, `limits[${i}].policy`),
   })) as FileLimit[];
   // Whoever uses the limits finds no mistake that was not found here: names that are taken, costs above the quota.
-  createLimiter({ limits: limiterLimits(read) }).close();
+  new Limiter({ limits: limiterLimits(read) }).close();
   return Object.freeze(read.map((limit) => Object.freeze(limit)));
 }
 

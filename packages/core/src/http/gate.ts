@@ -7,6 +7,7 @@ import { show, TollgateArgumentError, TollgateConfigError } from '../errors.ts';
 import { Limiter } from '../limiter.ts';
 import { type Cost, MOST_LIMITS } from '../limits.ts';
 import { consoleLogger, type Logger } from '../logger.ts';
+import { tellOfProcesses } from '../processes.ts';
 import { type Asked, type Call, Charging } from './charging.ts';
 import { Diagnostics } from './diagnostics.ts';
 import { type GateLimit, gateLimit } from './gate-limit.ts';
@@ -117,6 +118,7 @@ export class Gate<R extends HttpRequest> {
       ...(onDecision && { onDecision }),
       ...(onStoreError && { onStoreError }),
     });
+    tellOfProcesses(this.limiter.store, logger);
     const { priorities: ranked, defaultPriority } = this.limiter.limits;
     this.entrance = options.shedder?.entrance(ranked, defaultPriority);
     this.charging = new Charging(
