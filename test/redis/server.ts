@@ -11,8 +11,13 @@ function isThere(binary: string): boolean {
   return spawnSync(binary, ['--version'], { stdio: 'ignore' }).status === 0;
 }
 
-/** The server to run: found on the PATH, or installed with apt where that may be done. */
+/** The server to run: the one that TOLLGATE_REDIS_SERVER names, found on the PATH, or installed with apt. */
 function binary(): string {
+  const named = process.env['TOLLGATE_REDIS_SERVER'];
+  if (named !== undefined) {
+    if (isThere(named)) return named;
+    throw new Error(`TOLLGATE_REDIS_SERVER is ${named}, which does not run.`);
+  }
   const found = BINARIES.find(isThere);
   if (found !== undefined) return found;
   if (process.getuid?.() === 0 && isThere('apt-get')) {
