@@ -183,7 +183,9 @@ export class Limits {
       if (name !== only.name) this.get(name);
       key = keys[name];
     }
-    return key === undefined ? [] : [this.plainCharge(only, key)];
+    if (key !== undefined) return [this.plainCharge(only, key)];
+    this.checkNames(keys);
+    return [];
   }
 
   /** One limit's charge of a call. */
@@ -350,9 +352,17 @@ export class Limits {
         `The keys must be an object from limit name to key, got ${show(keys)}.`,
       );
     }
+    let named = false;
     for (const name in keys) {
-      if (Object.hasOwn(keys, name) && !this.byName.has(name)) this.get(name);
+      if (!Object.hasOwn(keys, name)) continue;
+      named = true;
+      if (!this.byName.has(name)) this.get(name);
     }
+    if (named || Object.prototype.toString.call(keys) === '[object Object]') return;
+    // Not even a Map or a promise has names of its own, so that no limit would apply.
+    throw new TollgateArgumentError(
+      `The names of limits must be those of a plain object's members, got ${Object.prototype.toString.call(keys)}; write Object.fromEntries(map) for a Map, and await a promise.`,
+    );
   }
 
   private checkOptions(options: CallOptions): void {

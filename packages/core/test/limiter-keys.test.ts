@@ -82,6 +82,24 @@ describe.each([
     expect(() => made.consume(anything(keys))).toThrow(TollgateArgumentError);
     expect(() => made.reset(anything(keys))).toThrow(/must be an object from limit name to key/);
   });
+
+  it.each([
+    ['a Map', new Map([['ip', 'a']])],
+    ['a Set', new Set(['a'])],
+    ['a list', ['a']],
+    ['an empty list', []],
+    ['a promise', Promise.resolve({ ip: 'a' })],
+    ['headers', new Headers({ ip: 'a' })],
+  ])('%s in place of keys, costs or policies throws, rather than limit nothing', (_, wrong) => {
+    const made = limiter(names);
+    for (const call of ['consume', 'peek', 'charge', 'refund', 'reset', 'wait'] as const) {
+      expect(() => made[call](anything(wrong))).toThrow(TollgateArgumentError);
+    }
+    for (const option of ['cost', 'policies']) {
+      expect(() => made.consume({ ip: 'a' }, { [option]: wrong })).toThrow(TollgateArgumentError);
+    }
+    expect(made.store.size).toBe(0);
+  });
 });
 
 it('an argument that is wrong throws at once where answers are promises, too', () => {
