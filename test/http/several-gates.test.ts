@@ -1,13 +1,15 @@
 import {
+  concurrency,
   createLimiter,
   everyone,
   fixedWindow,
   type MemoryStore,
   type Policy,
 } from '@tollgate/core';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { ask, inTurn } from './clients.ts';
 import { Clock } from './clock.ts';
+import { FAILURES } from './misbehaviour.ts';
 import { FRAMEWORKS } from './servers.ts';
 
 function per(limit: number): Policy {
@@ -47,6 +49,46 @@ describe.each(FRAMEWORKS)('$name', ({ serve }) => {
     expect(await inTurn(url, 4)).toEqual([200, 429, 429, 429]);
     expect(remaining(store, 'first', per(10))).toBe(9);
     expect(remaining(store, 'second', per(5))).toBe(4);
+  });
+
+  test.each(FAILURES)(
+    'give back what earlier gates charged when the key of a later one $how',
+    async ({ act }) => {
+      const { store } = new Clock();
+      const broken = { name: 'broken', policy: per(9), by: act as () => string };
+      const slots = { name: 'slots', policy: concurrency({ limit: 9 }) };
+      const { url, gate, errors } = await serve({
+        gates: [
+          { store, limits: [{ name: 'first', policy: per(9) }, slots] },
+          { store, limits: [{ name: 'second', policy: per(9) }] },
+          { store, limits: [broken], functionTimeoutMs: 50 },
+        ],
+      });
+      const reply = await ask(url);
+      expect(reply.status).toBe(500);
+      const { verdicts } = await gate.limiter.peek({ first: '127.0.0.1', slots: '127.0.0.1' });
+      expect(verdicts.map(({ limit, remaining }) => limit - remaining)).toEqual([0, 0]);
+      expect(errors).toHaveLength(1);
+      // Who hands out the headers is up to the framework, but none tells of a charge that was given back.
+      const told = reply.headers.get('ratelimit') ?? '';
+      expect(told).not.toContain('r=8');
+    },
+  );
+
+  it('give back what earlier gates charged when a cost of a route fails', async () => {
+    const { store } = new Clock();
+    const cost = (): number => {
+      throw new Error('broken');
+    };
+    const { url, gate } = await serve({
+      gates: [
+        { store, limits: [{ name: 'first', policy: per(9) }] },
+        { store, limits: [{ name: 'second', policy: per(9) }] },
+      ],
+      routes: [{ path: '/', rateLimit: { cost } }],
+    });
+    expect((await ask(url)).status).toBe(500);
+    expect((await gate.limiter.peek({ first: '127.0.0.1' })).remaining).toBe(9);
   });
 
   it('tells the wait of the gate that refuses', async () => {

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import {
   concurrency,
   type Decision,
@@ -6,8 +7,11 @@ import {
   type PolicyInput,
 } from '@tollgate/core';
 import { describe, expect, it, test } from 'vitest';
+import { header } from './app.ts';
 import { ask, inTurn } from './clients.ts';
 import { Clock } from './clock.ts';
+import { Log } from './log.ts';
+import { FAILURES } from './misbehaviour.ts';
 import { FRAMEWORKS } from './servers.ts';
 import { Turnstile } from './turnstile.ts';
 
@@ -47,7 +51,72 @@ describe.each(FRAMEWORKS)('$name', ({ serve }) => {
     ]);
     const refusal = await ask(url);
     expect(JSON.parse(refusal.text)).toHaveProperty('violated-policies', ['real']);
-    expect(gate.rejections()).not.toHaveProperty('planned');
+    expect(gate.rejections()).toMatchObject({
+      planned: { count: 3, shadow: true, keys: [{ key: '127.0.0.1', count: 3 }] },
+      real: { count: 1, shadow: false },
+    });
+  });
+
+  it('is logged apart from what is refused, which it cannot keep out of the log', async () => {
+    const log = new Log();
+    const none = fixedWindow({ limit: 0, window: '60s' });
+    const by = header('x-user');
+    const limits = [
+      { ...shadow(none), by },
+      { name: 'real', policy: one, by },
+    ];
+    const { url } = await serve({ gates: [{ store: new Clock().store, limits, logger: log }] });
+    for (let user = 0; user < 25; user++) {
+      expect(await inTurn(url, 1, { headers: { 'x-user': `${user}` } })).toEqual([200]);
+    }
+    expect(await inTurn(url, 1, { headers: { 'x-user': '24' } })).toEqual([429]);
+    expect(log.lines).toHaveLength(21);
+    expect(log.lines[0]).toMatchObject({
+      level: 'warn',
+      details: { limit: 'planned', key: '0', reason: 'limited', shadow: true },
+      message: 'request would be refused',
+    });
+    expect(log.lines.at(-1)).toMatchObject({
+      details: { limit: 'real', key: '24', reason: 'limited' },
+      message: 'request refused',
+    });
+    expect(log.lines.at(-1)?.details).not.toHaveProperty('shadow');
+  });
+
+  it('is counted for what does not come through the framework, too', async () => {
+    const { gate } = await serve({ gates: [{ store: new Clock().store, limits: [shadow(one)] }] });
+    const raw = { headers: {}, socket: { remoteAddress: '203.0.113.7' } } as IncomingMessage;
+    for (let times = 0; times < 3; times++) expect((await gate.consume(raw)).allowed).toBe(true);
+    expect(gate.rejections()).toMatchObject({ planned: { count: 2, shadow: true } });
+  });
+
+  test.each(FAILURES)(
+    'refuses nobody while its key function $how, and says so',
+    async ({ act }) => {
+      const log = new Log();
+      const real = { name: 'real', policy: fixedWindow({ limit: 9, window: '60s' }) };
+      const limits = [{ ...shadow(one), by: act as () => string }, real];
+      const { url, errors } = await serve({
+        gates: [{ store: new Clock().store, limits, logger: log, functionTimeoutMs: 50 }],
+      });
+      const replies = [await ask(url), await ask(url)];
+      expect(replies.map(({ status }) => status)).toEqual([200, 200]);
+      expect(replies[1]?.headers.get('ratelimit')).toBe('"real";r=7;t=60');
+      expect([errors, log.faulty]).toEqual([[], ['planned']]);
+    },
+  );
+
+  test.each<[string, object]>([
+    ['key', { by: () => 7 }],
+    ['policy', { policy: () => ({ algorithm: 'none' }) }],
+    ['cost', { cost: () => -1 }],
+    ['skip', { skip: () => Promise.reject(new Error('broken')) }],
+  ])('refuses nobody for a %s that cannot be', async (_, wrong) => {
+    const log = new Log();
+    const limits = [{ ...shadow(one), ...wrong }];
+    const { url } = await serve({ gates: [{ store: new Clock().store, limits, logger: log }] });
+    expect(await inTurn(url, 2)).toEqual([200, 200]);
+    expect(log.faulty).toEqual(['planned']);
   });
 
   it('sends no headers when nothing but shadows applied', async () => {

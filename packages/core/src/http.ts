@@ -32,6 +32,6 @@ export {
 } from './http/keys.ts';
 export type { Problem } from './http/problem.ts';
 export { TollgateFunctionError, TollgateRefusal } from './http/refusal.ts';
-export type { RejectedKey, Rejections } from './http/rejections.ts';
+export type { Rejected, RejectedKey, Rejections } from './http/rejections.ts';
 export type { HttpRequest, KeyFunction } from './http/request.ts';
 export { type LoadShedder, loadShedder, type LoadShedderOptions } from './http/shedder.ts';

@@ -111,10 +111,24 @@ export class Charging<R extends HttpRequest> {
         limit.skip === undefined
           ? this.charge(limit, request, call)
           : this.unlessSkipped(limit, limit.skip, request, call);
-      return isPromise(asked) ? this.reported(asked, name) : asked;
+      return isPromise(asked) ? this.askedLater(asked, limit) : asked;
     } catch (error) {
-      throw this.diagnostics.fault(error, name);
+      return this.notAsked(limit, error);
     }
+  }
+
+  private askedLater(asked: Promise<Asked>, limit: GateLimit<R>): Promise<Asked> {
+    const known = asked.catch((error: unknown) => this.notAsked(limit, error));
+    // Another function may fail at once, and then nobody waits for this one.
+    known.catch(() => undefined);
+    return known;
+  }
+
+  /** What a limit says that does not know what to ask: a shadow refuses nobody, not even so. */
+  private notAsked({ limit: { name, shadow } }: GateLimit<R>, error: unknown): 'skipped' {
+    const fault = this.diagnostics.fault(error, name);
+    if (shadow) return 'skipped';
+    throw fault;
   }
 
   private unlessSkipped(

@@ -97,6 +97,8 @@ export class Gate<R extends HttpRequest> {
   private readonly maxWaitMs: number;
   private readonly made = new Map<GateLimitOptions<R>, GateLimit<R>>();
   private readonly own: readonly GateLimit<R>[];
+  /** Whether any limit is in shadow mode, whose refusals of admitted requests are counted. */
+  private hasShadows = false;
 
   constructor(options: GateOptions<R>, adapter: Adapter<R>) {
     checkGate(options, adapter.options);
@@ -176,11 +178,33 @@ export class Gate<R extends HttpRequest> {
     if (this.isOpen(lane, stage) || this.isExempt(request)) return undefined;
     if (isGone(response)) return 'gone';
     this.diagnostics.look(request);
-    const passing = { request, raw, response, set, limits, visit: Visit.of(raw) };
-    const call = this.callOf(request, lane.cost);
+    const visit = Visit.of(raw);
+    const passing = { request, raw, response, set, limits, visit };
+    if (visit.charges.length === 0) return this.decideOn(passing, lane);
+    // What cannot be decided here is not served, and so is not charged for by those before.
+    try {
+      const outcome = this.decideOn(passing, lane);
+      return isPromise(outcome) ? outcome.catch((error) => this.giveUp(passing, error)) : outcome;
+    } catch (error) {
+      return this.giveUp(passing, error);
+    }
+  }
+
+  private decideOn(passing: Passing<R>, lane: Lane<R>): MaybePromise<Outcome> {
+    const call = this.callOf(passing.request, lane.cost);
     return isPromise(call)
       ? call.then((known) => this.ask(passing, known))
       : this.ask(passing, call);
+  }
+
+  /** Gives back what a request was charged before, tells so in its headers, and throws what is wrong with it. */
+  private giveUp({ visit, set }: Passing<R>, error: unknown): Promise<never> {
+    const fail = (): never => {
+      rateLimitHeaders(visit.decisions, this.forms, set, this.options);
+      throw error;
+    };
+    const undone = visit.cancel();
+    return undone === undefined ? fail() : undone.then(fail);
   }
 
   /** Decides on a request outside the framework's flow, such as an upgrade. The caller answers, and releases slots. */
@@ -240,6 +264,7 @@ export class Gate<R extends HttpRequest> {
         );
       }
       this.made.set(options, made);
+      if (made.limit.shadow) this.hasShadows = true;
       return made;
     });
   }
@@ -367,6 +392,7 @@ export class Gate<R extends HttpRequest> {
     };
     const conclude = (decision: Decision): Decision => {
       if (!decision.allowed) this.reject(request, decision);
+      else if (this.hasShadows) this.log.add(decision);
       return decision;
     };
     const shed = this.entrance && this.shed(this.entrance, call, undefined);
@@ -392,6 +418,7 @@ export class Gate<R extends HttpRequest> {
       this.reject(request, decision);
       return undone === undefined ? decision : undone.then(() => decision);
     }
+    if (this.hasShadows) this.log.add(decision);
     this.watch(passing, charges);
     if (decision.remaining === 0 && this.forms.length > 0) {
       hideFromRedirects(response, visit.decisions);

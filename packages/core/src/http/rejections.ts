@@ -16,10 +16,23 @@ export interface RejectedKey {
   readonly lastMs: number;
 }
 
+/** The refusals of one limit. */
+export interface Rejected {
+  readonly count: number;
+  /** True of a limit in shadow mode, which would have refused so often, and refused nobody. */
+  readonly shadow: boolean;
+  /** The most refused first. */
+  readonly keys: readonly RejectedKey[];
+}
+
 /** Refusals since the gate was made, by limit. Those of a shedder stand under `load shedder`, by priority. */
-export type Rejections = Readonly<
-  Record<string, { readonly count: number; readonly keys: readonly RejectedKey[] }>
->;
+export type Rejections = Readonly<Record<string, Rejected>>;
+
+interface Counts {
+  count: number;
+  readonly shadow: boolean;
+  readonly keys: Map<string, Counted>;
+}
 
 interface Counted {
   readonly key: string;
@@ -42,33 +55,37 @@ const MOST_LOGS_EVERY_MS = 20;
  * Agrawal and El Abbadi, 2005), per key one line in ten seconds, and over all keys no more than twenty.
  */
 export class RejectionLog {
-  private readonly limits = new Map<string, { count: number; keys: Map<string, Counted> }>();
+  private readonly limits = new Map<string, Counts>();
   private readonly neverAdmissible = new Set<string>();
   private readonly logKeys: 'clear' | 'hash' | false;
   private readonly logger: Logger;
   private windowMs = 0;
-  private logsInWindow = 0;
+  /** Of refusals, and of those in the shadow, which must not keep the others out of the log. */
+  private logsInWindow = { real: 0, shadow: 0 };
 
   constructor(logKeys: 'clear' | 'hash' | false, logger: Logger) {
     this.logKeys = logKeys;
     this.logger = logger;
   }
 
+  /** Notes who refuses a request, and which shadows would, also where it is admitted. */
   add(decision: Decision): void {
     if (decision instanceof ShedDecision) return this.addShed(decision);
-    for (const verdict of decision.verdicts) {
-      if (verdict.allowed || verdict.shadow) continue;
-      this.log(verdict, this.count(verdict.name, verdict.key, decision.atMs), decision.atMs);
+    const { verdicts, atMs } = decision;
+    for (const verdict of verdicts) {
+      if (verdict.allowed) continue;
+      this.log(verdict, this.count(verdict.name, verdict.key, verdict.shadow, atMs), atMs);
     }
   }
 
   /** The counts, each limit's most refused keys first. */
   all(): Rejections {
     return Object.fromEntries(
-      [...this.limits].map(([name, { count, keys }]) => [
+      [...this.limits].map(([name, { count, shadow, keys }]) => [
         name,
         {
           count,
+          shadow,
           keys: [...keys.values()]
             .sort((a, b) => b.count - a.count)
             .map((each) => ({
@@ -85,7 +102,7 @@ export class RejectionLog {
 
   /** Priorities are few, so that each has its line whatever else is logged. */
   private addShed({ priority, reason, retryAfterMs, atMs, overload }: ShedDecision): void {
-    const counted = this.count(SHEDDER, priority, atMs);
+    const counted = this.count(SHEDDER, priority, false, atMs);
     if (Math.abs(atMs - counted.loggedMs) < LOG_EVERY_MS) return;
     const { level, utilization, delayMs } = overload;
     const refused = logged(counted, atMs);
@@ -95,9 +112,12 @@ export class RejectionLog {
     );
   }
 
-  private count(name: string, key: string, atMs: number): Counted {
+  private count(name: string, key: string, shadow: boolean, atMs: number): Counted {
     let limit = this.limits.get(name);
-    if (limit === undefined) this.limits.set(name, (limit = { count: 0, keys: new Map() }));
+    if (limit === undefined) {
+      limit = { count: 0, shadow, keys: new Map() };
+      this.limits.set(name, limit);
+    }
     limit.count++;
     let counted = limit.keys.get(key);
     if (counted === undefined) {
@@ -123,13 +143,13 @@ export class RejectionLog {
     if (verdict.retryAfterMs === Infinity && verdict.limit > 0) this.reportNever(verdict);
     if (Math.abs(atMs - this.windowMs) >= LOG_EVERY_MS) {
       this.windowMs = atMs;
-      this.logsInWindow = 0;
+      this.logsInWindow = { real: 0, shadow: 0 };
     }
-    const silent =
-      Math.abs(atMs - counted.loggedMs) < LOG_EVERY_MS || this.logsInWindow >= MOST_LOGS_EVERY_MS;
-    if (silent) return;
-    this.logsInWindow++;
-    const { name, reason, cost, limit, retryAfterMs } = verdict;
+    const { name, shadow, reason, cost, limit, retryAfterMs } = verdict;
+    const kind = shadow ? 'shadow' : 'real';
+    const isRecent = Math.abs(atMs - counted.loggedMs) < LOG_EVERY_MS;
+    if (isRecent || this.logsInWindow[kind] >= MOST_LOGS_EVERY_MS) return;
+    this.logsInWindow[kind]++;
     const key = this.shown(counted.key);
     this.logger.warn(
       {
@@ -140,8 +160,9 @@ export class RejectionLog {
         quota: limit,
         retryAfterMs,
         refused: logged(counted, atMs),
+        ...(shadow && { shadow }),
       },
-      'request refused',
+      shadow ? 'request would be refused' : 'request refused',
     );
   }
 
