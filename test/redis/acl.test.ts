@@ -24,6 +24,8 @@ const [rule = [], more = []] = [...page.matchAll(/^ACL SETUSER ((?:.*\\\n)*.*)/g
 const [user = ''] = rule;
 const commands = rule.filter((word) => word.startsWith('+')).map((word) => word.slice(1));
 const PASSWORD = 'open-sesame';
+/** What clients tell a server from 7.2 on, and need not: of this the page speaks beside the rule. */
+const NEEDLESS = 'command client|setinfo';
 
 const [ioredis] = CLIENTS as readonly [Subject];
 
@@ -64,10 +66,11 @@ async function setUser(root: Redis, words: readonly string[]): Promise<void> {
 /** What was denied: the command, or the key, and why. */
 async function denied(root: Redis): Promise<string[]> {
   const entries = (await root.call('ACL', 'LOG')) as string[][];
-  return entries.map((entry) => {
+  const all = entries.map((entry) => {
     const about = (field: string): string | undefined => entry[entry.indexOf(field) + 1];
     return `${about('reason')} ${about('object')}`;
   });
+  return all.filter((entry) => entry !== NEEDLESS);
 }
 
 /** All that a limiter asks of the store. Returns what failed. */
