@@ -60,6 +60,13 @@ export {
   type TokenBucketPolicy,
   type WindowOptions,
 } from './policy.ts';
+export type {
+  KeyTally,
+  LogKeys,
+  MostRefusedOptions,
+  RefusedKey,
+  Tally,
+} from './refusals/refused-key.ts';
 export type { Answer, Charge, Correction, Mode, Store } from './store.ts';
 export { type MemoryStore, memoryStore, type MemoryStoreOptions } from './stores/memory.ts';
 export { TollgateWaitError } from './waiting.ts';

@@ -2,6 +2,7 @@ import type { Receipt, Rule } from './algorithm.ts';
 import type { BanRule } from './ban.ts';
 import type { Verdict } from './verdict.ts';
 import type { MaybePromise } from './maybe-promise.ts';
+import type { RefusedKey, Tally } from './refusals/refused-key.ts';
 
 /**
  * One limit's key, policy and cost, as handed to a store. Some of its fields are getters, which `{ ...charge }` leaves
@@ -84,6 +85,21 @@ export interface Store<Async extends boolean = boolean> {
   unban?(keys: readonly Pick<Charge, 'name' | 'key'>[]): Answered<Async, void>;
   /** Forgets keys, their bans included. */
   reset(keys: readonly Pick<Charge, 'name' | 'key'>[]): Answered<Async, void>;
+  /**
+   * Adds what a process refused to what all processes did, kept for a day in bounded space. Called in the background, at
+   * most once in some seconds, and never again with the same counts: what fails is lost. A store without it, and without
+   * `mostRefused`, keeps no list of the fleet's.
+   */
+  tally?(refusals: readonly Tally[]): Answered<Async, void>;
+  /**
+   * The keys that all processes refused most, of these limits or of all that are known: at most `count` of each, the most
+   * refused first, of the last `hours`.
+   */
+  mostRefused?(
+    names: readonly string[] | undefined,
+    count: number,
+    hours: number,
+  ): Answered<Async, readonly RefusedKey[]>;
   /** How the store is; a store without it is always up. */
   health?(): Health;
   /** Frees what the store itself opened. Called when the last limiter on the store closes. */
