@@ -85,6 +85,11 @@ export class Decision {
     return vaguest(this.#answer.verdicts);
   }
 
+  /** Whether the store failed, so that a limit was decided or left out without it. For metrics. */
+  get degraded(): boolean {
+    return this.#answer.failure !== undefined;
+  }
+
   /** The decision as plain data. */
   toJSON(): DecisionData {
     const { allowed, reason, verdicts, binding, limit, remaining } = this;
@@ -123,6 +128,7 @@ export class Decision {
         verdicts: [...verdicts, ...later.values()],
         at: second.#answer.at,
         delay: Math.max(first.#answer.delay, second.#answer.delay),
+        failure: first.#answer.failure ?? second.#answer.failure,
       },
       [...first.#charges, ...second.#charges],
     );
@@ -164,14 +170,14 @@ export class Decision {
    * after all.
    */
   undone(refuse: (verdict: Verdict) => Partial<Verdict> = () => ({})): Decision {
-    const { admitted, at } = this.#answer;
+    const { admitted, at, failure } = this.#answer;
     const verdicts = this.#answer.verdicts.map((verdict): Verdict => {
       const { remaining, cost, limit } = verdict;
       const back = admitted && verdict.allowed ? Math.min(limit, remaining + cost) : remaining;
       return { ...verdict, remaining: back, ...refuse(verdict) };
     });
     const allowed = verdicts.every((verdict) => verdict.allowed || verdict.shadow);
-    return new Decision({ admitted: allowed, verdicts, at, delay: 0 }, this.#charges);
+    return new Decision({ admitted: allowed, verdicts, at, delay: 0, failure }, this.#charges);
   }
 
   /** Its charges as they were booked, which in an outage are not those that the store was asked for. */
@@ -188,8 +194,8 @@ export class Decision {
 
   /** The same decision once its delay is over. It takes the place of this one. */
   served(): Decision {
-    const { admitted, verdicts, at } = this.#answer;
-    return new Decision({ admitted, verdicts, at, delay: 0 }, this.#charges);
+    const { admitted, verdicts, at, failure } = this.#answer;
+    return new Decision({ admitted, verdicts, at, delay: 0, failure }, this.#charges);
   }
 
   /** Whether both decisions charged a limit of one name on one store. */

@@ -102,7 +102,7 @@ export class Fallback {
     verdicts.sort((a, b) => (order.get(a.name) ?? 0) - (order.get(b.name) ?? 0));
     const admitted = answer.admitted && !refused;
     const delay = admitted ? answer.delay : 0;
-    return { answer: { admitted, verdicts, at: answer.at, delay }, charges: local };
+    return { answer: { admitted, verdicts, at: answer.at, delay, failure: error }, charges: local };
   }
 
   private localCharge(charge: BookedCharge, ledger: Ledger): BookedCharge {

@@ -1,3 +1,4 @@
+import { Audit } from './audit.ts';
 import { Decision } from './decision.ts';
 import type { BookedCharge, Ledger } from './booking.ts';
 import {
@@ -7,6 +8,7 @@ import {
   TollgateConfigError,
   TollgateStoreError,
 } from './errors.ts';
+import { decisions, storeErrors } from './events.ts';
 import { Fallback } from './fallback.ts';
 import {
   type CallOptions,
@@ -26,7 +28,7 @@ import { Tenant } from './registry.ts';
 import { HeldSlots } from './slots.ts';
 import type { Answer, Health, Mode, Store } from './store.ts';
 import { type MemoryStore, memoryStore } from './stores/memory.ts';
-import { type Line, WaitingLines } from './waiting.ts';
+import { type Line, TollgateWaitError, WaitingLines } from './waiting.ts';
 
 export interface LimiterOptions<S extends Store = Store> {
   /** Default `memoryStore()`. */
@@ -40,6 +42,8 @@ export interface LimiterOptions<S extends Store = Store> {
   readonly onDecision?: (decision: Decision) => void;
   /** Told once of every store error that a call did not reject with. Must not throw. */
   readonly onStoreError?: (error: unknown) => void;
+  /** How keys stand in the events of resets and bans; default `"clear"`. */
+  readonly logKeys?: 'clear' | 'hash' | false;
 }
 
 export interface WaitOptions extends CallOptions {
@@ -57,7 +61,15 @@ export type Reply<S extends Store, T> = S extends { readonly async: false }
 
 const LONGEST_BAN_US = 400 * 86_400_000_000;
 const NO_BANS = 'The store knows no bans: it has no ban() and unban().';
-const OPTIONS = ['store', 'limits', 'priorities', 'logger', 'onDecision', 'onStoreError'] as const;
+const OPTIONS = [
+  'store',
+  'limits',
+  'priorities',
+  'logger',
+  'onDecision',
+  'onStoreError',
+  'logKeys',
+] as const;
 
 /**
  * Limits bound to a store, without HTTP. All limits of a call are decided as one: either all admit and all are
@@ -73,6 +85,7 @@ export class Limiter<S extends Store = Store> {
   private readonly tenant: Tenant;
   private readonly slots: HeldSlots;
   private readonly waiting = new WaitingLines();
+  private readonly audit: Audit;
   /** What answers in place of a store that may fail. */
   private readonly fallback: Fallback | undefined;
   /** Of what was charged while the store was out. Made when that first happens. */
@@ -115,6 +128,7 @@ export class Limiter<S extends Store = Store> {
     this.logger = logger;
     this.onDecision = options.onDecision;
     this.onStoreError = options.onStoreError;
+    this.audit = new Audit(this, options.logKeys ?? 'clear');
     this.slots = new HeldSlots((held) => this.renew(held));
   }
 
@@ -165,11 +179,19 @@ export class Limiter<S extends Store = Store> {
         peek: () => this.decide(charges(), 'peek', false),
         cancel: (decision) => (decision.allowed ? decision.cancel() : undefined),
       })
-      .then((decision) => {
-        const served = decision.delayMs === 0 ? decision : decision.served();
-        this.notify(served);
-        return served;
-      });
+      .then(
+        (decision) => {
+          const served = decision.delayMs === 0 ? decision : decision.served();
+          this.notify(served);
+          return served;
+        },
+        (error: unknown) => {
+          if (error instanceof TollgateWaitError && error.decision !== undefined) {
+            this.publish(error.decision);
+          }
+          throw error;
+        },
+      );
   }
 
   /**
@@ -208,7 +230,8 @@ export class Limiter<S extends Store = Store> {
     const forgotten = this.limits.keysOf(keys);
     if (this.closed) return this.refuseClosed();
     this.fallback?.reset(forgotten);
-    return this.thenNudge(this.store.reset(forgotten), forgotten);
+    const done = this.audit.reset(this.store.reset(forgotten), forgotten);
+    return this.thenNudge(done, forgotten);
   }
 
   /**
@@ -228,7 +251,7 @@ export class Limiter<S extends Store = Store> {
     const { store } = this;
     if (store.ban === undefined) throw new TollgateArgumentError(NO_BANS);
     this.fallback?.ban(banned, length);
-    return store.ban(banned, length) as Reply<S, void>;
+    return this.audit.ban(store.ban(banned, length), banned, forMs) as Reply<S, void>;
   }
 
   /** Ends the bans of these keys, and forgets the refusals counted towards the next one. */
@@ -238,7 +261,7 @@ export class Limiter<S extends Store = Store> {
     const { store } = this;
     if (store.unban === undefined) throw new TollgateArgumentError(NO_BANS);
     this.fallback?.unban(freed);
-    return this.thenNudge(store.unban(freed), freed);
+    return this.thenNudge(this.audit.unban(store.unban(freed), freed), freed);
   }
 
   /**
@@ -248,9 +271,12 @@ export class Limiter<S extends Store = Store> {
    */
   update(name: string, policy: PolicyInput): void {
     if (this.closed) throw new TollgateClosedError();
-    this.tenant.replace(name, this.limits.update(name, policy));
+    const before = this.limits.get(name).rules?.policy;
+    const replaced = this.limits.update(name, policy);
+    this.tenant.replace(name, replaced);
     this.fallback?.replace(name);
     this.waiting.nudgeAll();
+    this.audit.update(name, replaced, before);
   }
 
   /** How the store is. */
@@ -327,9 +353,14 @@ export class Limiter<S extends Store = Store> {
     return decision;
   }
 
-  /** Tells `onDecision`, whose failing is not the request's. */
+  /** Tells `onDecision`, whose failing is not the request's, and whoever listens to events. */
   notify(decision: Decision): void {
     if (this.onDecision !== undefined) this.tell(this.onDecision, decision, 'onDecision');
+    this.publish(decision);
+  }
+
+  private publish(decision: Decision): void {
+    if (decisions.hasSubscribers) decisions.publish({ decision, limiter: this });
   }
 
   private tell<T>(observer: (told: T) => void, told: T, name: string): void {
@@ -420,6 +451,7 @@ export class Limiter<S extends Store = Store> {
       if (this.reported.has(error)) return undefined;
       this.reported.add(error);
     }
+    if (storeErrors.hasSubscribers) storeErrors.publish({ error, limiter: this });
     if (this.onStoreError === undefined) this.logger.error({ err: error }, 'the store failed');
     else this.tell(this.onStoreError, error, 'onStoreError');
     return undefined;
@@ -453,7 +485,13 @@ function checkObservers(options: LimiterOptions): void {
     if (value === undefined || typeof value === 'function') continue;
     throw new TollgateConfigError(option, `expected a function, got ${show(value)}`);
   }
-  const { logger = consoleLogger } = options;
+  const { logger = consoleLogger, logKeys } = options;
+  if (logKeys !== undefined && logKeys !== 'clear' && logKeys !== 'hash' && logKeys !== false) {
+    throw new TollgateConfigError(
+      'logKeys',
+      `expected "clear", "hash" or false, got ${show(logKeys)}`,
+    );
+  }
   const { warn, error } = (logger ?? {}) as Partial<Logger>;
   if (typeof warn === 'function' && typeof error === 'function') return;
   throw new TollgateConfigError(

@@ -71,6 +71,8 @@ export interface Correction {
 export interface Store<Async extends boolean = boolean> {
   /** Whether calls answer with promises. */
   readonly async: Async;
+  /** What events and metrics call it; for Redis its prefix. */
+  readonly name?: string;
   /** Decides all charges as one, and notes their receipts; nothing is kept of any when one that is not shadow refuses. */
   decide(charges: readonly Charge[], mode: Mode): Answered<Async, Answer>;
   /** Settles: each correction takes or adds units of one charge. */

@@ -1,4 +1,5 @@
 import { show, TollgateConfigError, TollgateStoreError } from '../errors.ts';
+import { storeCalls, storeHealth } from '../events.ts';
 import { refuseUnknown } from '../limits.ts';
 import type { Health } from '../store.ts';
 import type { Connection } from './clients.ts';
@@ -59,6 +60,7 @@ function isDuration(value: unknown): boolean {
  * at once while Redis is probed in the background.
  */
 export class Guard {
+  private readonly name: string;
   private readonly connection: Connection;
   private readonly tryOut: () => Promise<unknown>;
   private readonly deadlineMs: number;
@@ -85,13 +87,16 @@ export class Guard {
   private connectingSince = 0;
   private closed = false;
 
+  /** @param name what events call the store. */
   constructor(
+    name: string,
     connection: Connection,
     tryOut: () => Promise<unknown>,
     deadlineMs: number,
     mostInFlight: number,
     { failures = 5, probeMs = 250 }: BreakerOptions,
   ) {
+    this.name = name;
     this.connection = connection;
     this.tryOut = tryOut;
     this.deadlineMs = deadlineMs;
@@ -126,15 +131,18 @@ export class Guard {
   async call<T>(send: () => Promise<T>, madeAt: number): Promise<T> {
     if (this.outage !== undefined) throw this.outage;
     if (this.inFlight >= this.mostInFlight) throw this.crowded();
-    const leftMs = this.deadlineMs - (performance.now() - madeAt);
+    const sentAt = performance.now();
+    const leftMs = this.deadlineMs - (sentAt - madeAt);
     // Nothing was sent, so nothing was learnt about Redis.
     if (leftMs <= 0) throw this.failure('this process was busy until the deadline had passed');
     try {
       const value = await this.inTime(send, leftMs);
       this.failures = 0;
+      if (storeCalls.hasSubscribers) this.tellOf(sentAt, undefined);
       return value;
     } catch (error) {
       const cause = (this.lastError = bare(error));
+      if (storeCalls.hasSubscribers) this.tellOf(sentAt, cause);
       const failure = this.failure(`the store failed: ${cause.message}`, cause);
       if (++this.failures >= this.failuresToOpen) this.open(failure);
       throw failure;
@@ -144,6 +152,10 @@ export class Guard {
   close(): void {
     this.closed = true;
     clearInterval(this.probe);
+  }
+
+  private tellOf(sentAt: number, error: Error | undefined): void {
+    storeCalls.publish({ name: this.name, durationMs: performance.now() - sentAt, error });
   }
 
   private async inTime<T>(send: () => Promise<T>, leftMs: number): Promise<T> {
@@ -258,7 +270,10 @@ export class Guard {
   private change(state: Health['store']): void {
     // Being probed is being down still.
     if (this.state === 'up' || state === 'up') this.since = Date.now();
+    const before = this.state;
     this.state = state;
+    if (!storeHealth.hasSubscribers) return;
+    storeHealth.publish({ name: this.name, health: this.health(), before });
   }
 }
 

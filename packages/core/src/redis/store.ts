@@ -28,6 +28,7 @@ const TRY_AGAIN_MS = 5;
  */
 export class RedisStore implements Store<true> {
   readonly async = true;
+  readonly name: string;
   private readonly connection: Connection;
   private readonly guard: Guard;
   private readonly queue: Queue;
@@ -44,11 +45,13 @@ export class RedisStore implements Store<true> {
     this.deadlineMs = deadlineMs;
     this.connection = connect(client, options.connection ?? 'own', deadlineMs);
     const { cluster, keyPrefix } = this.connection;
-    this.names = new KeyNames(`${keyPrefix}${prefix}`, options.hashTag, cluster);
+    this.name = `${keyPrefix}${prefix}`;
+    this.names = new KeyNames(this.name, options.hashTag, cluster);
     this.items = new Items((key) => this.names.banOf(key));
     this.guard = new Guard(
+      this.name,
       this.connection,
-      () => this.probe(`${keyPrefix}${prefix}`),
+      () => this.probe(this.name),
       deadlineMs,
       cluster ? MOST_CALLS_ON_CLUSTER : MOST_CALLS,
       breaker,
