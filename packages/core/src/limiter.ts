@@ -284,6 +284,11 @@ export class Limiter<S extends Store = Store> {
     return this.store.health?.() ?? { store: 'up', since: this.madeAt, lastError: undefined };
   }
 
+  /** Whether it was closed. */
+  get isClosed(): boolean {
+    return this.closed;
+  }
+
   /** Ends those who wait, frees the slots held, and closes the store with its last limiter. May be called again. */
   close(): Reply<S, void> {
     if (!this.closed) {
