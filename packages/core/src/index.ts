@@ -12,6 +12,10 @@ export {
   TollgateStoreError,
 } from './errors.ts';
 export {
+  fromRateLimiterFlexible,
+  type RateLimiterFlexibleOptions,
+} from './from-rate-limiter-flexible.ts';
+export {
   createLimiter,
   type Limiter,
   type LimiterOptions,

@@ -18,6 +18,11 @@ import {
 import type { Request, RequestHandler, Response } from 'express';
 
 export * from '@tollgate/core';
+export {
+  type FromExpressRateLimit,
+  fromExpressRateLimit,
+} from './moving/from-express-rate-limit.ts';
+export type { ExpressRateLimitOptions } from './moving/options.ts';
 
 declare global {
   // eslint-disable-next-line typescript/no-namespace -- Express's own way to add a property to its request
@@ -42,6 +47,8 @@ export interface ExpressGate extends RequestHandler {
   /** Decides on an upgrade, or anything else outside Express. The caller answers. */
   consume(request: IncomingMessage): MaybePromise<Decision>;
   rejections(): Rejections;
+  /** The keys refused most in the last day, of this process or of the fleet. */
+  readonly mostRefused: Limiter['mostRefused'];
   close(): MaybePromise<void>;
 }
 
@@ -99,6 +106,7 @@ export function rateLimit(options: ExpressOptions): ExpressGate {
     limiter: gate.limiter,
     consume: (request: IncomingMessage) => gate.consume(request as Request),
     rejections: () => gate.rejections(),
+    mostRefused: gate.mostRefused,
     close: () => gate.close(),
   });
 }

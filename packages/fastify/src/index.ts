@@ -17,6 +17,11 @@ import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
 import fp from 'fastify-plugin';
 
 export * from '@tollgate/core';
+export {
+  type FromFastifyRateLimit,
+  fromFastifyRateLimit,
+} from './moving/from-fastify-rate-limit.ts';
+export type { ErrorResponseContext, FastifyRateLimitOptions } from './moving/options.ts';
 
 export type FastifyOptions = GateOptions<FastifyRequest>;
 
