@@ -60,6 +60,12 @@ export class BookedCharge implements Charge {
     return new BookedCharge(book, this.key, rule, this.cost, this.costNamed);
   }
 
+  /** A charge in the shadow of one unit of what is kept beside this limit's key, under its name with a suffix. */
+  beside(suffix: string, rule: Rule): BookedCharge {
+    const book = { ...this.book, name: this.name + suffix, shadow: true, ban: undefined };
+    return new BookedCharge(book, this.key, rule, 1, false);
+  }
+
   get name(): string {
     return this.book.name;
   }

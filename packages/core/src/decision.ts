@@ -192,6 +192,13 @@ export class Decision {
     );
   }
 
+  /** The same decision without the verdicts that `tells` leaves out. */
+  telling(tells: (verdict: Verdict) => boolean): Decision {
+    const { admitted, verdicts, at, delay, failure } = this.#answer;
+    const told = verdicts.filter(tells);
+    return new Decision({ admitted, verdicts: told, at, delay, failure }, this.#charges);
+  }
+
   /** The same decision once its delay is over. It takes the place of this one. */
   served(): Decision {
     const { admitted, verdicts, at, failure } = this.#answer;

@@ -24,11 +24,12 @@ import { seconds, UNKNOWN_POLICY } from './header-forms.ts';
 import { type HeaderForm, parseForms, rateLimitHeaders, type SetHeader } from './headers.ts';
 import { Holds } from './hold.ts';
 import { isGone } from './leaving.ts';
+import { counterOf, withoutCounters } from './open-reservations.ts';
 import { PROBLEM_TYPE, problemBytes, statusOf } from './problem.ts';
 import { RejectionLog, type Rejections } from './rejections.ts';
 import { hideFromRedirects } from './redirects.ts';
 import { addressOf, type HttpRequest } from './request.ts';
-import { Reservations } from './reservations.ts';
+import { Reservations, type Woken } from './reservations.ts';
 import type { ShedDecision } from './shed-decision.ts';
 import type { Entrance } from './shedder.ts';
 import { type Provisional, Visit } from './visit.ts';
@@ -102,14 +103,20 @@ export class Gate<R extends HttpRequest> {
 
   constructor(options: GateOptions<R>, adapter: Adapter<R>) {
     checkGate(options, adapter.options);
-    const { store, priorities, onDecision, onStoreError, logger = consoleLogger } = options;
+    const {
+      store,
+      priorities,
+      onDecision,
+      onStoreError,
+      logKeys,
+      logger = consoleLogger,
+    } = options;
     this.staged = adapter.staged;
     this.options = options;
     this.forms = parseForms(options.headers, 'headers');
     this.logger = logger;
     this.diagnostics = new Diagnostics(logger, (request) => adapter.proxyTrust(request));
     this.log = new RejectionLog(options.logKeys ?? 'clear', logger);
-    this.reservations = new Reservations(options.maxWaiting ?? 1_000);
     this.maxWaitMs = options.maxWaitMs ?? 5_000;
     this.holds = new Holds(options.maxWaiting ?? 1_000, this.maxWaitMs);
     this.limiter = new Limiter({
@@ -119,8 +126,10 @@ export class Gate<R extends HttpRequest> {
       ...(priorities && { priorities }),
       ...(onDecision && { onDecision }),
       ...(onStoreError && { onStoreError }),
+      ...(logKeys !== undefined && { logKeys }),
     });
     tellOfProcesses(this.limiter.store, logger);
+    this.reservations = new Reservations(this.limiter.store, options.maxWaiting ?? 1_000);
     const { priorities: ranked, defaultPriority } = this.limiter.limits;
     this.entrance = options.shedder?.entrance(ranked, defaultPriority);
     this.charging = new Charging(
@@ -222,6 +231,10 @@ export class Gate<R extends HttpRequest> {
     return this.log.all();
   }
 
+  /** The keys refused most in the last day, of this process or of the fleet; see the limiter's `mostRefused`. */
+  readonly mostRefused: Limiter['mostRefused'] = (name, options) =>
+    this.limiter.mostRefused(name, options);
+
   /** The answer to a refusal. */
   refusal({ request, raw }: Exchange<R>, decision: Decision): MaybePromise<Refusal> {
     const status = statusOf(decision.reason);
@@ -265,6 +278,8 @@ export class Gate<R extends HttpRequest> {
       }
       this.made.set(options, made);
       if (made.limit.shadow) this.hasShadows = true;
+      // What counts its reservations in the store does so by slots.
+      if (made.counts !== undefined) this.limiter.limits.holdSlots = true;
       return made;
     });
   }
@@ -323,9 +338,10 @@ export class Gate<R extends HttpRequest> {
   private decide(passing: Passing<R>, asked: readonly Asked[]): MaybePromise<Outcome> {
     const { visit, limits, request } = passing;
     if (asked.includes('denied')) {
-      return this.conclude(passing, denied(limits, asked, request));
+      return this.conclude(passing, this.deny(limits, asked, request));
     }
     const charges: BookedCharge[] = [];
+    const counters: BookedCharge[] = [];
     let applied = false;
     let provisional = false;
     for (let i = 0; i < asked.length; i++) {
@@ -335,57 +351,79 @@ export class Gate<R extends HttpRequest> {
       const again = visit.charges.length === 0 ? charge : visit.difference(charge);
       if (again === undefined) continue;
       charges.push(again);
-      if (limits[i]?.counts !== undefined) provisional = true;
+      if (limits[i]?.counts === undefined) continue;
+      provisional = true;
+      // A store in this process need not be told of what is known here.
+      const isShared = this.limiter.store.async && !again.shadow && again.cost > 0;
+      if (isShared) counters.push(counterOf(again));
     }
     if (!applied) this.diagnostics.tell('TOLLGATE_NO_LIMIT');
     if (charges.length === 0) return visit.decision();
-    if (provisional) return this.decideInTurn(passing, charges);
+    if (provisional) return this.decideInTurn(passing, charges, counters);
     const decision = this.limiter.decide(charges, 'consume', true);
     return isPromise(decision)
       ? decision.then((late) => this.conclude(passing, late))
       : this.conclude(passing, decision);
   }
 
-  /** Decides among requests that may have to wait for the outcomes of others, in order of arrival. */
+  /**
+   * Decides among requests that may have to wait for the outcomes of others, in order of arrival.
+   *
+   * @param counters of those charges whose reservations are counted in the store.
+   */
   private async decideInTurn(
     passing: Passing<R>,
     charges: readonly BookedCharge[],
+    counters: readonly BookedCharge[],
   ): Promise<Outcome> {
-    const { reservations, maxWaitMs } = this;
-    const deadline = performance.now() + maxWaitMs;
+    const { reservations } = this;
+    const { response } = passing;
+    const all = [...charges, ...counters];
     const ticket = reservations.ticket();
-    const turn = (of: BookedCharge | Verdict): Promise<boolean> =>
-      reservations.turn(of, deadline - performance.now(), ticket, passing.response);
+    const deadline = performance.now() + this.maxWaitMs;
+    // In whose line it was woken last, and why. Whoever is next there is told when this one needs no more of it.
+    let woken: { readonly line: BookedCharge; readonly by: Woken } | undefined;
+    const waits = async (line: BookedCharge, refusal?: Decision): Promise<boolean> => {
+      const leftMs = deadline - performance.now();
+      const turn = reservations.turn(line, leftMs, ticket, response, refusal);
+      if (turn === undefined) return false;
+      woken = undefined;
+      const by = await turn;
+      if (by !== undefined) woken = { line, by };
+      return by !== undefined;
+    };
     const awaited = charges.find((charge) => reservations.isAwaited(charge));
-    let woken = awaited !== undefined && (await turn(awaited)) ? awaited : undefined;
+    if (awaited !== undefined) await waits(awaited);
     let outcome: Outcome = 'gone';
     try {
-      while (!isGone(passing.response)) {
-        let decision = await this.limiter.decide(charges, 'attempt', false);
-        const refusing = decision.verdicts.find(({ allowed, shadow }) => !allowed && !shadow);
-        const mayWait = refusing !== undefined && reservations.mayChange(decision);
-        if (mayWait) woken = undefined;
-        if (!mayWait || !(await turn(refusing))) {
+      while (!isGone(response)) {
+        let decision = await this.limiter.decide(all, 'attempt', false);
+        const refusing = charges.find(({ name }) => isRefusedBy(decision, name));
+        if (refusing !== undefined) {
+          if (reservations.mayChange(decision) && (await waits(refusing, decision))) continue;
           // Refused for good, which counts towards a ban.
-          if (refusing !== undefined && charges.some(({ ban }) => ban !== undefined)) {
-            decision = await this.limiter.decide(charges, 'consume', false);
+          if (charges.some(({ ban }) => ban !== undefined)) {
+            decision = await this.limiter.decide(all, 'consume', false);
           }
-          this.limiter.notify(decision);
-          outcome = await this.conclude(passing, decision);
-          break;
         }
-        woken = charges.find(({ name }) => name === refusing.name);
+        const told = counters.length === 0 ? decision : withoutCounters(decision);
+        this.limiter.notify(told);
+        outcome = await this.conclude(passing, told);
+        break;
       }
       return outcome;
     } finally {
       const isServed = outcome !== 'gone' && outcome?.allowed === true;
-      if (woken !== undefined && !isServed) reservations.pass(woken);
+      // Of what other processes gave back there may be enough for several.
+      if (woken !== undefined && !(isServed && woken.by === 'outcome')) {
+        reservations.pass(woken.line, woken.by);
+      }
     }
   }
 
   private decideAlone(request: R, call: Call): MaybePromise<Decision> {
     const decide = (asked: readonly Asked[]): MaybePromise<Decision> => {
-      if (asked.includes('denied')) return denied(this.own, asked, request);
+      if (asked.includes('denied')) return this.deny(this.own, asked, request);
       if (asked.every((each) => each === undefined)) this.diagnostics.tell('TOLLGATE_NO_LIMIT');
       const charges = asked.filter((each) => typeof each === 'object');
       return this.limiter.decide(charges, 'consume', true);
@@ -402,11 +440,19 @@ export class Gate<R extends HttpRequest> {
     return isPromise(decision) ? decision.then(conclude) : conclude(decision);
   }
 
+  private deny(limits: readonly GateLimit<R>[], asked: readonly Asked[], request: R): Decision {
+    const decision = denied(limits, asked, request);
+    this.limiter.refusals.add(decision);
+    return decision;
+  }
+
   /** Notes a decision on the request, shows it, and prepares what follows the response. */
   private conclude(passing: Passing<R>, decided: Decision): MaybePromise<Outcome> {
     const { visit, response, request, set } = passing;
     const charges = decided.charges();
-    const decision = this.holds.refuse(decided) ?? decided;
+    const unheld = this.holds.refuse(decided);
+    if (unheld !== undefined) this.limiter.refusals.add(unheld, false);
+    const decision = unheld ?? decided;
     const undone = decision.allowed ? undefined : visit.cancel();
     visit.add(decision, charges);
     if (isGone(response)) {
@@ -451,6 +497,10 @@ export class Gate<R extends HttpRequest> {
       report(error);
     }
   }
+}
+
+function isRefusedBy({ verdicts }: Decision, name: string): boolean {
+  return verdicts.some((each) => each.name === name && !each.allowed && !each.shadow);
 }
 
 /** A refusal by deny lists: no store was asked, so it has no numbers. */

@@ -106,9 +106,12 @@ export class KeyNames {
     return `${key.slice(0, kind)}${TAGS.ban}${key.slice(kind + 1)}`;
   }
 
-  /** Without a tag for all keys of a call each has its own, where that is of use. */
+  /**
+   * Without a tag for all keys of a call each has its own, where that is of use. What is kept beside a limit's key,
+   * under its name with a dot and more, is in its slot.
+   */
   private ownTag({ name, key }: Subject): string {
-    return this.cluster ? fnv1a(`${name}:${key}`).toString(36) : '';
+    return this.cluster ? fnv1a(`${name.split('.', 1)[0]}:${key}`).toString(36) : '';
   }
 
   private tagOf(subjects: readonly Subject[]): string | undefined {
