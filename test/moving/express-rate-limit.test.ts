@@ -22,6 +22,7 @@ import {
   datedStore,
   history,
   type Pair,
+  type Reading,
   type Sent,
   tellDates,
   told,
@@ -73,8 +74,10 @@ const headersOf = ({ client, skipped }: Sent): Record<string, string> => ({
 });
 
 /** Spaces mean nothing in a structured list, and no key of ours leaves the process, not even hashed. */
-const withoutPartition = (field: string, value: string): string =>
-  field.startsWith('ratelimit') ? value.replace(/; pk=:.*:/, '').replaceAll('; ', ';') : value;
+const withoutPartition: Reading = (field, value) => [
+  field,
+  field.startsWith('ratelimit') ? value.replace(/; pk=:.*:/, '').replaceAll('; ', ';') : value,
+];
 
 const CASES: readonly {
   readonly title: string;

@@ -77,30 +77,30 @@ export interface Told {
   readonly body: string;
 }
 
-export const X_RATELIMIT = [
+const FIELDS: readonly string[] = [
   'x-ratelimit-limit',
   'x-ratelimit-remaining',
   'x-ratelimit-reset',
-] as const;
-export const DRAFT_6 = ['ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'] as const;
-export const FIELDS: readonly string[] = [
-  ...X_RATELIMIT,
-  ...DRAFT_6,
+  'ratelimit-limit',
+  'ratelimit-remaining',
+  'ratelimit-reset',
   'ratelimit',
   'ratelimit-policy',
   'retry-after',
 ];
 
-/** What an answer says, its fields read by `read`, which may leave one out. */
-export function told(
-  { status, headers, text }: Reply,
-  read: (field: string, value: string) => string | undefined = (_, value) => value,
-): Told {
+/** Writes a field as the other side would; undefined leaves it out. */
+export type Reading = (field: string, value: string) => readonly [string, string] | undefined;
+
+const asSent: Reading = (field, value) => [field, value];
+
+/** What an answer says, each field of it read by `read`. */
+export function told({ status, headers, text }: Reply, read: Reading = asSent): Told {
   const fields: Record<string, string> = {};
   for (const field of FIELDS) {
     const value = headers.get(field);
-    const said = value === null ? undefined : read(field, value);
-    if (said !== undefined) fields[field] = said;
+    const [name, said] = (value !== null && read(field, value)) || [];
+    if (name !== undefined && said !== undefined) fields[name] = said;
   }
   return { status, fields, body: text };
 }
@@ -127,7 +127,7 @@ export async function compare(
   pair: Pair,
   traffic: readonly Sent[],
   headersOf: (sent: Sent) => Record<string, string>,
-  read: (field: string, value: string) => string | undefined = (_, value) => value,
+  read: Reading = asSent,
 ): Promise<Record<number, number>> {
   const counts: Record<number, number> = {};
   for (const [index, sent] of traffic.entries()) {

@@ -31,8 +31,9 @@ const FIELDS = ['ratelimit-limit', 'ratelimit-remaining', 'ratelimit-reset'];
  * Requests are admitted, answered and told of as before, with these differences: windows are counted from the epoch and
  * not from a key's first request; the three numbers stand in `RateLimit-*`, since a `Reset` in seconds under the name
  * `X-RateLimit-Reset` is none of ours; the body is `application/problem+json` with the members that it had; a refusal
- * always has Retry-After (but with a max of 0, since no wait helps) and `Cache-Control: no-store`; requests without a
- * route are limited, and those of routes declared before the gate; a store that fails answers 503 and not 500.
+ * always has Retry-After (but with a max of 0, since no wait helps) and `Cache-Control: no-store`; a redirect with
+ * nothing remaining has no rate-limit fields; requests without a route are limited, and those of routes declared before
+ * the gate; a store that fails answers 503 and not 500.
  *
  * @throws TollgateConfigError with path and mend, for an option that cannot be carried over exactly.
  */
