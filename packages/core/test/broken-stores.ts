@@ -12,7 +12,7 @@ export interface Breakage {
 }
 
 /** A memory store of which some methods are other ones. */
-function but(sound: MemoryStore, other: Partial<Store>): Store {
+export function but(sound: MemoryStore, other: Partial<Store>): Store {
   return new Proxy<Store>(sound, {
     get(_, name) {
       const own: unknown = Reflect.get(other, name) ?? Reflect.get(sound, name);

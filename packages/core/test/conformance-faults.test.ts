@@ -3,6 +3,7 @@ import { describe, expect, it, test } from 'vitest';
 import type { Store } from '../src/store.ts';
 import { MemoryStore } from '../src/stores/memory.ts';
 import { type ConformanceCase, type ManualClock, storeConformance } from '../src/testing.ts';
+import { BAN_BREAKAGES } from './broken-bans.ts';
 import { BREAKAGES } from './broken-stores.ts';
 
 /** What the cases of a suite reject with. */
@@ -12,7 +13,7 @@ async function violations(cases: readonly ConformanceCase[]): Promise<unknown[]>
 }
 
 describe('the conformance suite notices a store that', () => {
-  test.each(BREAKAGES)('$fault', async ({ law, make }) => {
+  test.each([...BREAKAGES, ...BAN_BREAKAGES])('$fault', async ({ law, make }) => {
     const cases = storeConformance({ make }).filter(({ name }) => name.startsWith(law));
     const found = await violations(cases);
     expect(found).not.toHaveLength(0);

@@ -1,5 +1,6 @@
 import type { Store } from '../store.ts';
 import { ALL_OR_NOTHING } from './all-or-nothing.ts';
+import { BANS } from './bans.ts';
 import { CORRECTIONS } from './corrections.ts';
 import { CROWDS } from './crowds.ts';
 import { histories } from './histories.ts';
@@ -35,7 +36,7 @@ export interface ConformanceCase {
 
 /**
  * The laws that every store keeps, as cases for any test runner. They go through `createLimiter` and the `Store`
- * interface alone, and no case depends on another.
+ * interface alone, and no case depends on another. A store without `ban` and `unban` keeps those of bans as it is.
  *
  * ```ts
  * for (const { name, run } of storeConformance({ make: (clock) => memoryStore({ clock }) })) test(name, run);
@@ -48,6 +49,7 @@ export function storeConformance(options: ConformanceOptions): readonly Conforma
     ...TIMES,
     ...CORRECTIONS,
     ...SLOTS,
+    ...BANS,
     ...POLICY_CHANGES,
     ...KEYS,
     ...CROWDS,
