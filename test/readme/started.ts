@@ -55,14 +55,16 @@ export function curlsOf(output: string): (() => Promise<Response>)[] {
   const lines = output.split('\n').filter((line) => line.startsWith('  curl -i '));
   return lines.map((line) => {
     const words = [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, bare]) => quoted ?? bare);
-    const after = (option: string): string | undefined =>
-      words.includes(option) ? words[words.indexOf(option) + 1] : undefined;
+    const all = (option: string): string[] =>
+      words.flatMap((word, at) => (words[at - 1] === option && word !== undefined ? [word] : []));
     const url = words.find((word) => word?.startsWith('http://')) ?? '';
-    const body = after('-d');
-    const [name, value] = after('-H')?.split(': ') ?? [];
-    const headers: Record<string, string> = {};
-    if (name !== undefined && value !== undefined) headers[name] = value;
-    if (body !== undefined) headers['Content-Type'] = 'application/x-www-form-urlencoded';
+    const [body] = all('-d');
+    const headers = new Headers(
+      body === undefined ? {} : { 'Content-Type': 'application/x-www-form-urlencoded' },
+    );
+    for (const [name = '', value = ''] of all('-H').map((header) => header.split(': '))) {
+      headers.set(name, value);
+    }
     return () => fetch(url, body === undefined ? { headers } : { method: 'POST', headers, body });
   });
 }
