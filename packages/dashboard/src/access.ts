@@ -1,0 +1,60 @@
+import type { IncomingMessage } from 'node:http';
+import type { Logger } from '@tollgate/core';
+import { type Answer, problem } from './answer.ts';
+import type { DashboardOptions } from './options.ts';
+
+/** Whoever `authorize` said yes to; `undefined` where it gave no name. */
+export interface Operator {
+  readonly name: string | undefined;
+}
+
+/** Asks who a request is from. Undefined refuses, whatever went wrong. */
+export async function operatorOf<R>(
+  authorize: DashboardOptions<R>['authorize'],
+  request: R,
+  logger: Logger,
+): Promise<Operator | undefined> {
+  let said: unknown;
+  try {
+    said = await authorize(request);
+  } catch (error) {
+    logger.error({ err: error }, 'authorize of the dashboard failed, so the request is refused');
+    return undefined;
+  }
+  if (said === true) return { name: undefined };
+  if (typeof said === 'string' && said !== '') return { name: said };
+  if (typeof said === 'object' && said !== null) {
+    logger.error(
+      {},
+      'authorize of the dashboard returned an object, so the request is refused; return true, or a name as a text',
+    );
+  }
+  return undefined;
+}
+
+/** Says why a request may not have come from the page itself; undefined when it did. */
+export function refuseForeign(
+  { headers }: IncomingMessage,
+  ownOrigin: string | undefined,
+): Answer | undefined {
+  const site = headers['sec-fetch-site'];
+  if (site !== undefined && site !== 'same-origin') {
+    return problem(403, `This came from another site (Sec-Fetch-Site: ${String(site)}).`);
+  }
+  const { origin } = headers;
+  // HTTP/2 has another name for it.
+  const host = String(headers.host ?? headers[':authority'] ?? '');
+  if (origin === undefined) return problem(403, 'There is no Origin header.');
+  if (ownOrigin === undefined ? hostOf(origin) === host.toLowerCase() : origin === ownOrigin) {
+    return undefined;
+  }
+  return problem(
+    403,
+    `The Origin header does not name ${ownOrigin ?? 'the host that the request went to'}. Behind a proxy that changes Host, give the dashboard its origin.`,
+  );
+}
+
+/** The host that an origin names, as in a Host header; undefined for `null` and what is none. */
+function hostOf(origin: string): string | undefined {
+  return /^https?:\/\//.test(origin) && URL.canParse(origin) ? new URL(origin).host : undefined;
+}
