@@ -6,7 +6,7 @@ export default defineConfig({
   format: ['esm', 'cjs'],
   platform: 'node',
   target: 'node20',
-  dts: true,
+  dts: { sourcemap: true },
   sourcemap: true,
   outputOptions: { exports: 'named' },
   publint: { strict: true },
