@@ -20,6 +20,11 @@ export class Audit {
     this.logKeys = logKeys;
   }
 
+  /** A key as events show it; undefined where they show none. */
+  shown(key: string): string | undefined {
+    return this.logKeys === false ? undefined : shownKey(key, this.logKeys);
+  }
+
   reset(done: MaybePromise<void>, lines: readonly Line[]): MaybePromise<void> {
     if (!resets.hasSubscribers) return done;
     return this.tell(done, lines, (event) => resets.publish(event));
@@ -44,12 +49,12 @@ export class Audit {
     lines: readonly Line[],
     publish: (event: KeysEvent) => void,
   ): MaybePromise<void> {
-    const { limiter, logKeys } = this;
+    const { limiter } = this;
     const limits = lines.map(({ name }) => name);
     const keys =
-      logKeys === false
+      this.logKeys === false
         ? undefined
-        : Object.fromEntries(lines.map(({ name, key }) => [name, shownKey(key, logKeys)]));
+        : Object.fromEntries(lines.map(({ name, key }) => [name, this.shown(key) ?? '']));
     const tell = (error?: unknown): void => publish({ limiter, limits, keys, error });
     if (!isPromise(done)) {
       tell();

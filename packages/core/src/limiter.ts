@@ -279,6 +279,11 @@ export class Limiter<S extends Store = Store> {
     this.audit.update(name, replaced, before);
   }
 
+  /** A key as events and lists show it, which `logKeys` says; undefined where they show none. */
+  shownKey(key: string): string | undefined {
+    return this.audit.shown(key);
+  }
+
   /** How the store is. */
   health(): Health {
     return this.store.health?.() ?? { store: 'up', since: this.madeAt, lastError: undefined };
