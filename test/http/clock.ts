@@ -5,7 +5,9 @@ export const START = 1_800_000_000_000;
 
 /** A memory store whose time stands still until it is told to pass. */
 export class Clock {
-  readonly store: MemoryStore = memoryStore({ clock: () => this.micros });
+  /** In integer microseconds since the epoch. */
+  readonly now = (): number => this.micros;
+  readonly store: MemoryStore = memoryStore({ clock: this.now });
   private micros = START * 1_000;
 
   /** Goes to this many milliseconds after the start. */

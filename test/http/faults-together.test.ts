@@ -118,7 +118,7 @@ describe.each(FRAMEWORKS)('$name', ({ serve }) => {
     expect(await inTurn(url, 1)).toEqual([200]);
     await gate.close();
     await gate.close();
-    expect(await inTurn(url, 2)).toEqual([500, 500]);
+    expect(await inTurn(url, 2)).toEqual([503, 503]);
     expect([handled, errors.map((error) => (error as { code: string }).code)]).toEqual([
       1,
       ['TOLLGATE_CLOSED', 'TOLLGATE_CLOSED'],

@@ -22,8 +22,8 @@ export class TollgateClosedError extends Error {
   override readonly name = 'TollgateClosedError';
   readonly code = 'TOLLGATE_CLOSED';
 
-  constructor() {
-    super('The limiter is closed. Make a new one with createLimiter().');
+  constructor(message = 'The limiter is closed. Make a new one with createLimiter().') {
+    super(message);
   }
 }
 

@@ -31,7 +31,7 @@ export {
   tenant,
 } from './http/keys.ts';
 export type { Problem } from './http/problem.ts';
-export { TollgateFunctionError, TollgateRefusal } from './http/refusal.ts';
+export { TollgateClosedGateError, TollgateFunctionError, TollgateRefusal } from './http/refusal.ts';
 export type { Rejected, RejectedKey, Rejections } from './http/rejections.ts';
 export type { HttpRequest, KeyFunction } from './http/request.ts';
 export { type LoadShedder, loadShedder, type LoadShedderOptions } from './http/shedder.ts';

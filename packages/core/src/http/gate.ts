@@ -28,6 +28,7 @@ import { counterOf, withoutCounters } from './open-reservations.ts';
 import { PROBLEM_TYPE, problemBytes, statusOf } from './problem.ts';
 import { RejectionLog, type Rejections } from './rejections.ts';
 import { hideFromRedirects } from './redirects.ts';
+import { TollgateClosedGateError } from './refusal.ts';
 import { addressOf, type HttpRequest } from './request.ts';
 import { Reservations, type Woken } from './reservations.ts';
 import type { ShedDecision } from './shed-decision.ts';
@@ -100,6 +101,7 @@ export class Gate<R extends HttpRequest> {
   private readonly own: readonly GateLimit<R>[];
   /** Whether any limit is in shadow mode, whose refusals of admitted requests are counted. */
   private hasShadows = false;
+  private isClosed = false;
 
   constructor(options: GateOptions<R>, adapter: Adapter<R>) {
     checkGate(options, adapter.options);
@@ -258,9 +260,14 @@ export class Gate<R extends HttpRequest> {
     );
   }
 
-  /** Ends those who wait and frees the slots held. May be called again. */
+  /**
+   * Refuses those who wait for outcomes with an error of status 503, as all who come later, and frees the slots held.
+   * Those whom a leaky bucket holds leave at their time. May be called again.
+   */
   close(): MaybePromise<void> {
+    this.isClosed = true;
     this.entrance?.close();
+    this.reservations.end();
     return this.limiter.close();
   }
 
@@ -337,8 +344,9 @@ export class Gate<R extends HttpRequest> {
 
   private decide(passing: Passing<R>, asked: readonly Asked[]): MaybePromise<Outcome> {
     const { visit, limits, request } = passing;
+    if (this.isClosed) throw new TollgateClosedGateError();
     if (asked.includes('denied')) {
-      return this.conclude(passing, this.deny(limits, asked, request));
+      return this.conclude(passing, denied(limits, asked, request));
     }
     const charges: BookedCharge[] = [];
     const counters: BookedCharge[] = [];
@@ -360,7 +368,7 @@ export class Gate<R extends HttpRequest> {
     if (!applied) this.diagnostics.tell('TOLLGATE_NO_LIMIT');
     if (charges.length === 0) return visit.decision();
     if (provisional) return this.decideInTurn(passing, charges, counters);
-    const decision = this.limiter.decide(charges, 'consume', true);
+    const decision = this.limiter.decide(charges, 'consume', false);
     return isPromise(decision)
       ? decision.then((late) => this.conclude(passing, late))
       : this.conclude(passing, decision);
@@ -389,6 +397,7 @@ export class Gate<R extends HttpRequest> {
       if (turn === undefined) return false;
       woken = undefined;
       const by = await turn;
+      if (this.isClosed) throw new TollgateClosedGateError();
       if (by !== undefined) woken = { line, by };
       return by !== undefined;
     };
@@ -407,7 +416,6 @@ export class Gate<R extends HttpRequest> {
           }
         }
         const told = counters.length === 0 ? decision : withoutCounters(decision);
-        this.limiter.notify(told);
         outcome = await this.conclude(passing, told);
         break;
       }
@@ -423,12 +431,13 @@ export class Gate<R extends HttpRequest> {
 
   private decideAlone(request: R, call: Call): MaybePromise<Decision> {
     const decide = (asked: readonly Asked[]): MaybePromise<Decision> => {
-      if (asked.includes('denied')) return this.deny(this.own, asked, request);
+      if (asked.includes('denied')) return denied(this.own, asked, request);
       if (asked.every((each) => each === undefined)) this.diagnostics.tell('TOLLGATE_NO_LIMIT');
       const charges = asked.filter((each) => typeof each === 'object');
-      return this.limiter.decide(charges, 'consume', true);
+      return this.limiter.decide(charges, 'consume', false);
     };
     const conclude = (decision: Decision): Decision => {
+      this.limiter.notify(decision);
       if (!decision.allowed) this.reject(request, decision);
       else if (this.hasShadows) this.log.add(decision);
       return decision;
@@ -440,19 +449,12 @@ export class Gate<R extends HttpRequest> {
     return isPromise(decision) ? decision.then(conclude) : conclude(decision);
   }
 
-  private deny(limits: readonly GateLimit<R>[], asked: readonly Asked[], request: R): Decision {
-    const decision = denied(limits, asked, request);
-    this.limiter.refusals.add(decision);
-    return decision;
-  }
-
-  /** Notes a decision on the request, shows it, and prepares what follows the response. */
+  /** Tells of a decision, notes it on the request, shows it, and prepares what follows the response. */
   private conclude(passing: Passing<R>, decided: Decision): MaybePromise<Outcome> {
     const { visit, response, request, set } = passing;
     const charges = decided.charges();
-    const unheld = this.holds.refuse(decided);
-    if (unheld !== undefined) this.limiter.refusals.add(unheld, false);
-    const decision = unheld ?? decided;
+    const decision = this.holds.refuse(decided) ?? decided;
+    this.limiter.notify(decision);
     const undone = decision.allowed ? undefined : visit.cancel();
     visit.add(decision, charges);
     if (isGone(response)) {

@@ -1,4 +1,5 @@
 import type { Decision } from '../decision.ts';
+import { TollgateClosedError } from '../errors.ts';
 import { statusOf } from './problem.ts';
 
 /** A refused request, as error handlers see it. Its headers are set already. */
@@ -19,6 +20,17 @@ export class TollgateRefusal extends Error {
     this.decision = decision;
     this.statusCode = statusOf(decision.reason);
     this.status = this.statusCode;
+  }
+}
+
+/** A request that came to a gate, or waited there, when it was closed: its server is about to stop. */
+export class TollgateClosedGateError extends TollgateClosedError {
+  readonly statusCode = 503;
+  /** The same as `statusCode`, for Express's handlers. */
+  readonly status = 503;
+
+  constructor() {
+    super('The gate is closed, so that no limit can be asked; the server is about to stop.');
   }
 }
 

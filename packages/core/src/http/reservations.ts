@@ -52,7 +52,8 @@ const linesOf = new WeakMap<Store, Lines>();
 export class Reservations {
   private readonly lines: Lines;
   private readonly mostWaiting: number;
-  private waiting = 0;
+  /** How those who wait at this gate leave their lines. */
+  private readonly waiting = new Set<() => void>();
 
   constructor(store: Store, mostWaiting: number) {
     this.lines = linesOf.get(store) ?? { byName: new Map(), tickets: 0 };
@@ -76,6 +77,11 @@ export class Reservations {
     this.tidy(charge);
   }
 
+  /** Nobody waits any longer. */
+  end(): void {
+    for (const leave of this.waiting) leave();
+  }
+
   /** Wakes the first in line in place of one who was woken and leaves. */
   pass(of: Named, woken: Woken): void {
     this.lines.byName.get(lineOf(of))?.waiting.shift()?.wake(woken);
@@ -94,7 +100,7 @@ export class Reservations {
 
   /** Whether what refuses may yet be given back, and there is room to wait for it. */
   mayChange(decision: Decision): boolean {
-    if (this.waiting >= this.mostWaiting) return false;
+    if (this.waiting.size >= this.mostWaiting) return false;
     return decision.verdicts.every(
       (verdict) =>
         verdict.allowed ||
@@ -117,14 +123,13 @@ export class Reservations {
     response: ServerResponse,
     decision?: Decision,
   ): Promise<Woken | undefined> | undefined {
-    if (ms <= 0 || this.waiting >= this.mostWaiting) return undefined;
+    if (ms <= 0 || this.waiting.size >= this.mostWaiting) return undefined;
     const line = this.lineAt(of);
-    this.waiting++;
     return new Promise((resolve) => {
       const wake = (woken: Woken | undefined): void => {
         clearTimeout(timer);
         stay();
-        this.waiting--;
+        this.waiting.delete(leave);
         resolve(woken);
       };
       const waiter = { ticket, wake };
@@ -133,6 +138,7 @@ export class Reservations {
         wake(undefined);
         this.tidy(of);
       };
+      this.waiting.add(leave);
       const timer = setTimeout(leave, ms);
       const stay = whenOver(response, leave);
       // One who was woken in vain stands before those who came later.
