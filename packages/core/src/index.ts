@@ -64,9 +64,10 @@ export {
   type TokenBucketPolicy,
   type WindowOptions,
 } from './policy.ts';
+export { type Counted, HeavyHitters } from './refusals/heavy-hitters.ts';
 export type {
   KeyTally,
-  LogKeys,
+  MostRefused,
   MostRefusedOptions,
   RefusedKey,
   Tally,

@@ -23,6 +23,8 @@ import {
 import { consoleLogger, type Logger } from './logger.ts';
 import { allDone, andThen, isPromise, type MaybePromise } from './maybe-promise.ts';
 import type { PolicyInput } from './policy.ts';
+import { Refusals } from './refusals/refusals.ts';
+import type { MostRefused, MostRefusedOptions } from './refusals/refused-key.ts';
 import { tellOfProcesses } from './processes.ts';
 import { Tenant } from './registry.ts';
 import { HeldSlots } from './slots.ts';
@@ -42,7 +44,7 @@ export interface LimiterOptions<S extends Store = Store> {
   readonly onDecision?: (decision: Decision) => void;
   /** Told once of every store error that a call did not reject with. Must not throw. */
   readonly onStoreError?: (error: unknown) => void;
-  /** How keys stand in the events of resets and bans; default `"clear"`. */
+  /** How keys stand in the events of resets and bans, and in lists of the most refused keys; default `"clear"`. */
   readonly logKeys?: 'clear' | 'hash' | false;
 }
 
@@ -86,6 +88,8 @@ export class Limiter<S extends Store = Store> {
   private readonly slots: HeldSlots;
   private readonly waiting = new WaitingLines();
   private readonly audit: Audit;
+  /** Which keys were refused. For gates, which refuse some themselves. */
+  readonly refusals: Refusals;
   /** What answers in place of a store that may fail. */
   private readonly fallback: Fallback | undefined;
   /** Of what was charged while the store was out. Made when that first happens. */
@@ -129,6 +133,9 @@ export class Limiter<S extends Store = Store> {
     this.onDecision = options.onDecision;
     this.onStoreError = options.onStoreError;
     this.audit = new Audit(this, options.logKeys ?? 'clear');
+    this.refusals = new Refusals(this.store, options.logKeys ?? 'clear', (error) =>
+      this.report(error),
+    );
     this.slots = new HeldSlots((held) => this.renew(held));
   }
 
@@ -279,6 +286,23 @@ export class Limiter<S extends Store = Store> {
     this.audit.update(name, replaced, before);
   }
 
+  /**
+   * The keys refused most in the last day, by a limit or by all: by this process, or by all processes that share the
+   * store's Redis. At most `count` of each limit, the most refused first. What `consume` and gates refuse is counted, and
+   * what a limit in shadow mode would have; not that the store was out.
+   *
+   * @returns at once what this process counted; with `fleet` a promise, which rejects with TollgateStoreError when the
+   * store cannot be asked.
+   * @throws TollgateArgumentError for an unknown limit, a wrong option, and with `fleet` for a store that keeps no list.
+   */
+  mostRefused<Fleet extends boolean = false>(
+    name?: string,
+    options: MostRefusedOptions<Fleet> = {},
+  ): MostRefused<Fleet> {
+    const names = name === undefined ? this.limits.names : [this.limits.get(name).name];
+    return this.refusals.most(names, options) as MostRefused<Fleet>;
+  }
+
   /** A key as events and lists show it, which `logKeys` says; undefined where they show none. */
   shownKey(key: string): string | undefined {
     return this.audit.shown(key);
@@ -299,7 +323,8 @@ export class Limiter<S extends Store = Store> {
     if (!this.closed) {
       this.closed = true;
       this.waiting.close(new TollgateClosedError());
-      this.closing = andThen(this.free(this.slots.all()), () =>
+      const done = allDone([this.free(this.slots.all()), this.refusals.close()]);
+      this.closing = andThen(done, () =>
         this.tenant.leave() ? this.quietly(() => this.store.close(), []) : undefined,
       );
     }
@@ -370,6 +395,7 @@ export class Limiter<S extends Store = Store> {
   }
 
   private publish(decision: Decision): void {
+    if (!decision.allowed || this.limits.hasShadows) this.refusals.add(decision);
     if (decisions.hasSubscribers) decisions.publish({ decision, limiter: this });
   }
 

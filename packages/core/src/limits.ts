@@ -112,6 +112,8 @@ export class Limits {
   readonly all: Limit[] = [];
   /** Whether any policy so far holds slots. */
   holdSlots = false;
+  /** Whether any limit so far is in shadow mode. */
+  hasShadows = false;
   private readonly byName = new Map<string, Limit>();
   private readonly ledger: Ledger;
   /** The highest first. */
@@ -141,7 +143,12 @@ export class Limits {
     }
     this.all.push(limit);
     this.byName.set(limit.name, limit);
+    if (limit.shadow) this.hasShadows = true;
     return limit;
+  }
+
+  get names(): readonly string[] {
+    return this.all.map(({ name }) => name);
   }
 
   get(name: string): Limit {

@@ -48,7 +48,7 @@ export interface ExpressGate extends RequestHandler {
   consume(request: IncomingMessage): MaybePromise<Decision>;
   rejections(): Rejections;
   /** The keys refused most in the last day, of this process or of the fleet. */
-  readonly mostRefused: Limiter['mostRefused'];
+  readonly mostRefused: Gate<Request>['mostRefused'];
   close(): MaybePromise<void>;
 }
 
@@ -106,7 +106,7 @@ export function rateLimit(options: ExpressOptions): ExpressGate {
     limiter: gate.limiter,
     consume: (request: IncomingMessage) => gate.consume(request as Request),
     rejections: () => gate.rejections(),
-    mostRefused: gate.mostRefused,
+    mostRefused: (name, options) => gate.mostRefused(name, options),
     close: () => gate.close(),
   });
 }

@@ -3,12 +3,12 @@ import {
   type FileLimit,
   type GateLimitOptions,
   gateLimits,
+  HeavyHitters,
   type KeyFunction,
 } from '@tollgate/core';
 import { fieldOf } from '../log/json.ts';
 import type { LogRequest } from '../log/request.ts';
 import { alternativesOf, type Alternative } from './alternatives.ts';
-import { HeavyHitters } from './heavy-hitters.ts';
 import type { ComparedAlgorithm, LimitReport } from './report.ts';
 import { Rival } from './rival.ts';
 

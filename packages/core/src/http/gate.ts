@@ -7,6 +7,7 @@ import { show, TollgateArgumentError, TollgateConfigError } from '../errors.ts';
 import { Limiter } from '../limiter.ts';
 import { type Cost, MOST_LIMITS } from '../limits.ts';
 import { consoleLogger, type Logger } from '../logger.ts';
+import type { MostRefused, MostRefusedOptions } from '../refusals/refused-key.ts';
 import { tellOfProcesses } from '../processes.ts';
 import { type Asked, type Call, Charging } from './charging.ts';
 import { Diagnostics } from './diagnostics.ts';
@@ -234,8 +235,12 @@ export class Gate<R extends HttpRequest> {
   }
 
   /** The keys refused most in the last day, of this process or of the fleet; see the limiter's `mostRefused`. */
-  readonly mostRefused: Limiter['mostRefused'] = (name, options) =>
-    this.limiter.mostRefused(name, options);
+  mostRefused<Fleet extends boolean = false>(
+    name?: string,
+    options?: MostRefusedOptions<Fleet>,
+  ): MostRefused<Fleet> {
+    return this.limiter.mostRefused(name, options);
+  }
 
   /** The answer to a refusal. */
   refusal({ request, raw }: Exchange<R>, decision: Decision): MaybePromise<Refusal> {

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { RefusedKey, Tally } from '../refusals/refused-key.ts';
 import type { Answer, Charge, Correction, Health, Mode, Store } from '../store.ts';
 import { Batches, type Call } from './batch.ts';
 import { connect, type Connection, type RedisClient } from './clients.ts';
 import { SCRIPT, SHA } from './engine.ts';
+import { FleetList } from './fleet-list.ts';
 import { Guard } from './guard.ts';
 import { atCost, Items } from './items.ts';
 import { KeyNames } from './keys.ts';
@@ -37,6 +39,7 @@ export class RedisStore implements Store<true> {
   private readonly deadlineMs: number;
   private readonly names: KeyNames;
   private readonly items: Items;
+  private readonly fleet: FleetList;
 
   constructor(client: RedisClient, options: RedisStoreOptions = {}) {
     checkOptions(options);
@@ -63,6 +66,7 @@ export class RedisStore implements Store<true> {
         batch,
       );
     this.queue = cluster ? new SlotQueues(open) : open(() => this.guard.idle);
+    this.fleet = new FleetList(this.name, this.connection, this.guard, options.clock);
     this.spread = cluster ? new Spread(this.queue, this.items, deadlineMs) : undefined;
   }
 
@@ -108,6 +112,18 @@ export class RedisStore implements Store<true> {
 
   reset(subjects: readonly Pick<Charge, 'name' | 'key'>[]): Promise<void> {
     return this.forget(this.names.ofAll(subjects));
+  }
+
+  tally(refusals: readonly Tally[]): Promise<void> {
+    return this.fleet.add(refusals);
+  }
+
+  mostRefused(
+    names: readonly string[] | undefined,
+    count: number,
+    hours: number,
+  ): Promise<readonly RefusedKey[]> {
+    return this.fleet.most(names, count, hours);
   }
 
   private forget(keys: readonly string[]): Promise<void> {

@@ -1,6 +1,3 @@
-/** How keys that were refused may be shown: as they are, hashed, or not at all. */
-export type LogKeys = 'clear' | 'hash' | false;
-
 /** How often a limit refused a key. */
 export interface RefusedKey {
   readonly limit: string;
@@ -19,13 +16,18 @@ export interface RefusedKey {
   readonly perMinute: number;
 }
 
-export interface MostRefusedOptions {
+/** What `mostRefused` answers: at once what this process refused, as a promise what the fleet did. */
+export type MostRefused<Fleet extends boolean> = Fleet extends true
+  ? Promise<readonly RefusedKey[]>
+  : readonly RefusedKey[];
+
+export interface MostRefusedOptions<Fleet extends boolean = boolean> {
   /** How many keys of each limit at most, from 1 to 200; default 20. */
   readonly count?: number;
   /** How far to look back, in whole hours from 1 to 24; default 24. Up to an hour more is counted. */
   readonly hours?: number;
   /** Whether to ask the store what all processes refused; default false, what this process did. */
-  readonly fleet?: boolean;
+  readonly fleet?: Fleet;
 }
 
 /** What one process counted of a key, or a store of all processes. */

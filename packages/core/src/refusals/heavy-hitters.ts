@@ -1,5 +1,3 @@
-import { copyOf } from './copy.ts';
-
 /** A key that was counted. */
 export interface Counted {
   readonly key: string;
@@ -7,7 +5,7 @@ export interface Counted {
   readonly count: number;
   /** How often it was seen at least. */
   readonly atLeast: number;
-  /** When it was seen first and last since it has been counted, in microseconds. */
+  /** When it was seen first and last since it has been counted, in the unit of the times given. */
   readonly first: number;
   readonly last: number;
 }
@@ -39,6 +37,11 @@ export class HeavyHitters {
 
   /** Whether every key that was ever counted has a counter of its own. */
   isExact = true;
+
+  /** How often a key that has no counter was seen at most. */
+  get missed(): number {
+    return this.isExact ? 0 : (this.heap[0] as Entry).count;
+  }
 
   count(key: string, time: number): void {
     const known = this.byKey.get(key);
@@ -111,4 +114,9 @@ export class HeavyHitters {
     this.heap[a.place] = a;
     this.heap[b.place] = b;
   }
+}
+
+/** A copy of a text: one cut out of a longer text would keep all of that in memory for as long as it lives. */
+function copyOf(text: string): string {
+  return ` ${text}`.slice(1);
 }

@@ -1,0 +1,70 @@
+import { HeavyHitters } from './heavy-hitters.ts';
+import type { Tally } from './refused-key.ts';
+
+export const HOUR_MS = 3_600_000;
+/** The last 24, and the one that has begun. */
+export const HOURS_KEPT = 25;
+/** Per limit and hour: no key with more than half a percent of an hour's refusals is missing. */
+const COUNTERS = 200;
+
+interface Hour {
+  readonly hour: number;
+  readonly keys: HeavyHitters;
+}
+
+/** What a limit refused in the last day, hour by hour. */
+export class Recent {
+  readonly name: string;
+  readonly shadow: boolean;
+  private readonly hours: Hour[] = [];
+
+  constructor(name: string, shadow: boolean) {
+    this.name = name;
+    this.shadow = shadow;
+  }
+
+  count(key: string, atMs: number): void {
+    const hour = Math.floor(atMs / HOUR_MS);
+    const latest = this.hours.at(-1);
+    const current = latest?.hour === hour ? latest : this.turnTo(hour);
+    current.keys.count(key, atMs);
+  }
+
+  /** What was refused in an hour that is not over at `sinceMs`, or in a later one. */
+  since(sinceMs: number, shown: (key: string) => string): Tally[] {
+    return this.hours
+      .filter(({ hour }) => (hour + 1) * HOUR_MS > sinceMs)
+      .map(({ keys }) => tallyOf(this.name, this.shadow, keys, shown));
+  }
+
+  /** The clock may have stepped back into an hour that was over. */
+  private turnTo(hour: number): Hour {
+    const known = this.hours.find((each) => each.hour === hour);
+    if (known !== undefined) return known;
+    const begun = { hour, keys: new HeavyHitters(COUNTERS) };
+    this.hours.push(begun);
+    if (this.hours.length > HOURS_KEPT) this.hours.shift();
+    return begun;
+  }
+}
+
+/** What a sketch says, its keys as they may be shown. */
+export function tallyOf(
+  name: string,
+  shadow: boolean,
+  keys: HeavyHitters,
+  shown: (key: string) => string,
+): Tally {
+  return {
+    name,
+    shadow,
+    missed: keys.missed,
+    keys: keys.top(COUNTERS).map(({ key, count, atLeast, first, last }) => ({
+      key: shown(key),
+      count: atLeast,
+      error: count - atLeast,
+      firstMs: Math.floor(first),
+      lastMs: Math.floor(last),
+    })),
+  };
+}
