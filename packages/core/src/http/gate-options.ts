@@ -74,6 +74,7 @@ export interface GateOptions<R = HttpRequest> {
   /** How keys appear in logs and counts of refusals; default `"clear"`. Secrets are hashed whatever this is. */
   readonly logKeys?: 'clear' | 'hash' | false;
   readonly logger?: Logger;
+  /** Told of every decision: those of deny lists and of the shedder too. Must not throw. */
   readonly onDecision?: (decision: Decision) => void;
   readonly onStoreError?: (error: unknown) => void;
 }
