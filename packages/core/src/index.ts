@@ -16,6 +16,18 @@ export {
   type RateLimiterFlexibleOptions,
 } from './from-rate-limiter-flexible.ts';
 export {
+  type BanEvent,
+  type DecisionEvent,
+  type KeysEvent,
+  type LeaseEvent,
+  onEvent,
+  type StoreCallEvent,
+  type StoreErrorEvent,
+  type StoreHealthEvent,
+  type TollgateEvents,
+  type UpdateEvent,
+} from './events.ts';
+export {
   createLimiter,
   type Limiter,
   type LimiterOptions,
