@@ -1,4 +1,3 @@
-import { shownKey } from './shown-key.ts';
 import type { Keys, Limiter, Policy, Verdict } from '@tollgate/core';
 import type { Operator } from './access.ts';
 import { type Answer, json, problem } from './answer.ts';
@@ -15,7 +14,10 @@ const LONGEST_BAN_MS = 400 * 86_400_000;
 const CUT = '…';
 
 /** How a key stands. Units are costs, durations milliseconds; a wait for ever is null. */
-interface Standing extends Pick<Verdict, 'allowed' | 'shadow' | 'reason' | 'source' | 'cost' | 'limit' | 'remaining'> {
+interface Standing extends Pick<
+  Verdict,
+  'allowed' | 'shadow' | 'reason' | 'source' | 'cost' | 'limit' | 'remaining'
+> {
   readonly policy: PolicyState;
   readonly nextAfterMs: number | null;
   readonly resetAfterMs: number | null;
@@ -53,7 +55,7 @@ export async function act(
   const event = {
     action,
     limit: asked.limit,
-    key: shownKey(limiter, asked.key),
+    key: limiter.shownKey(asked.key),
     by: operator.name,
     at: Date.now(),
     ...(action === 'ban' && { forMs: forMs as number }),
@@ -132,13 +134,12 @@ function askedFor(body: Readonly<Record<string, unknown>>, watched: Watched): As
     return { limit: limit.name, key: meant, policy: undefined, varies: false };
   }
   const { policies } = watched.traffic.of(limit.name);
-  const policy =
-    typeof index === 'number' ? policies[index] : watched.policyFor(limit.name, meant);
+  const policy = typeof index === 'number' ? policies[index] : watched.policyFor(limit.name, meant);
   return { limit: limit.name, key: meant, policy, varies: true };
 }
 
 function keyOf(listed: string, name: string, { limiter, traffic }: Watched): string | undefined {
-  const isItself = shownKey(limiter, listed) === listed && !listed.includes(CUT);
+  const isItself = limiter.shownKey(listed) === listed && !listed.includes(CUT);
   if (isItself) return listed;
-  return traffic.of(name).keyShownAs(listed, (key) => shownKey(limiter, key));
+  return traffic.of(name).keyShownAs(listed, (key) => limiter.shownKey(key));
 }

@@ -17,7 +17,9 @@ export class BodyError extends Error {
  *
  * @throws BodyError
  */
-export async function jsonBody(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {
+export async function jsonBody(
+  request: IncomingMessage,
+): Promise<Readonly<Record<string, unknown>>> {
   const type = request.headers['content-type'] ?? '';
   if (!/^application\/json *(;|$)/i.test(type)) {
     throw new BodyError(415, 'Send JSON, with Content-Type: application/json.');
@@ -37,7 +39,8 @@ async function text(request: IncomingMessage): Promise<string> {
   for await (const chunk of request.iterator({ destroyOnReturn: false })) {
     const bytesOf = chunk as Buffer;
     bytes += bytesOf.byteLength;
-    if (bytes > MOST_BYTES) throw new BodyError(413, `The body is longer than ${MOST_BYTES} bytes.`);
+    if (bytes > MOST_BYTES)
+      throw new BodyError(413, `The body is longer than ${MOST_BYTES} bytes.`);
     chunks.push(bytesOf);
   }
   return Buffer.concat(chunks).toString('utf8');

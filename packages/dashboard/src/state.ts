@@ -1,4 +1,3 @@
-import { shownKey } from './shown-key.ts';
 import { hostname } from 'node:os';
 import type { Policy, RefusedKey, Store } from '@tollgate/core';
 import type { Operator } from './access.ts';
@@ -51,11 +50,7 @@ export interface State {
   readonly limits: readonly LimitState[];
 }
 
-export async function stateOf(
-  watched: Watched,
-  operator: Operator,
-  range: Range,
-): Promise<State> {
+export async function stateOf(watched: Watched, operator: Operator, range: Range): Promise<State> {
   const { limiter, traffic } = watched;
   const { scope, error, keys } = await watched.mostRefused();
   const { store, since, lastError } = limiter.health();
@@ -74,7 +69,7 @@ export async function stateOf(
     range,
     fromMs: atMs - traffic.ageMs(range),
     stepMs: RANGES[range],
-    keys: shownAs((key) => shownKey(limiter, key)),
+    keys: shownAs((key) => limiter.shownKey(key)),
     refusedOf: scope,
     refusedError: error === undefined ? undefined : safeMessage(error),
     limits: limiter.limits.all.map((limit) => {
@@ -114,7 +109,8 @@ function shownAs(shownKey: (key: string) => string | undefined): State['keys'] {
 }
 
 function describeBan({ after, within, first, growth, max }: BanRule): string {
-  const grows = growth > 1 ? `, each further ban ${growth} times as long, up to ${length(max / 1_000)}` : '';
+  const grows =
+    growth > 1 ? `, each further ban ${growth} times as long, up to ${length(max / 1_000)}` : '';
   const refusals = after === 1 ? 'a refusal' : `${after} refusals within ${length(within / 1_000)}`;
   return `banned for ${length(first / 1_000)} after ${refusals}${grows}`;
 }
@@ -123,6 +119,7 @@ function whenStoreFails(value: unknown): string {
   if (value === 'allow') return 'lets requests pass';
   if (value === 'deny') return 'refuses';
   const share = (value as { local?: { share: number } }).local?.share;
-  const part = share === undefined ? '' : ` with ${Number((share * 100).toFixed(2))} % of the budget`;
+  const part =
+    share === undefined ? '' : ` with ${Number((share * 100).toFixed(2))} % of the budget`;
   return `each process counts alone${part}`;
 }

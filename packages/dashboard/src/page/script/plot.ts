@@ -78,6 +78,7 @@ function makePlot() {
       say(times[i], stepMs < 60000 ? time(ms) : time(ms).slice(0, 5));
     });
     const known = Math.min(steps, Math.max(0, Math.floor((sinceMs - fromMs) / stepMs)));
+    before.setAttribute('visibility', words.none === undefined ? 'visible' : 'hidden');
     before.setAttribute('x', left);
     before.setAttribute('width', xOf(known) - left);
     const gap = (width - left) / steps >= 3 ? 1 : 0;
