@@ -2,8 +2,15 @@ import { configDefaults, defineConfig } from 'vitest/config';
 
 const conditions = ['@tollgate/source', 'module', 'node', 'development|production'];
 
+/** Other versions than those installed, by the names that tests import them under: scripts/versions.mjs. */
+const others = JSON.parse(process.env['TOLLGATE_VERSIONS'] ?? '{}') as Record<string, string>;
+const alias = Object.entries(others).map(([name, replacement]) => ({
+  find: new RegExp(`^${name}$`),
+  replacement,
+}));
+
 export default defineConfig({
-  resolve: { conditions },
+  resolve: { conditions, alias },
   ssr: { resolve: { conditions } },
   test: {
     include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts'],
