@@ -135,6 +135,12 @@ function finish(
   const { request } = exchange;
   if (outcome !== undefined) request.rateLimit = outcome;
   if (outcome === undefined || outcome.allowed) return next();
+  if (reply.raw.headersSent) {
+    // Begun by a hook before the gate. Fastify 5.6, for one, cannot end it and throws where nobody catches.
+    reply.hijack();
+    if (!reply.raw.writableEnded) reply.raw.destroy();
+    return;
+  }
   const { config } = request.routeOptions;
   if (request.server.errorHandler.name !== FASTIFY_HANDLER || OWN_HANDLER in config) {
     const refusal = new TollgateRefusal(outcome);
