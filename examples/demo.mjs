@@ -134,4 +134,9 @@ console.log(`Try it: the first is refused from the eleventh on, then admitted ev
   curl -i -d 'account=ada&password=lovelace' ${express}/login
   curl -i ${express}/articles
 
+Who is limited, live, to be looked at, reset or banned; only by browsers on this machine
+
+  ${fastify}/tollgate
+  ${express}/tollgate
+
 Ctrl-C stops both.`);

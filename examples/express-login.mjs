@@ -3,10 +3,12 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { memoryStore, slidingLog, tokenBucket } from '@tollgate/core';
+import { dashboard } from '@tollgate/dashboard';
 import { all, clientIp, custom, rateLimit, secret } from '@tollgate/express';
 import express from 'express';
 import { closeOnSignal, isMain, serve } from './serving.mjs';
 import { storeFor } from './store.mjs';
+import { isFromThisMachine } from './this-machine.mjs';
 
 /** Stands in for a look-up and a slow hash, such as scrypt. */
 async function checkDemoPassword(account, password) {
@@ -62,6 +64,8 @@ export function buildLogin({
   };
 
   app.locals.gate = gate; // to be closed with the server
+  // In front of the gate, and so outside the limits that it shows.
+  app.use('/tollgate', dashboard(gate, { authorize: isFromThisMachine, logger }));
   app.use(gate);
   app.get('/articles', (_request, response) => {
     response.json({ articles: ['On the Analytical Engine'] });
@@ -102,6 +106,9 @@ The right password costs nothing, and is refused with the others once five were 
 
 Reads: 60 at once, then 5 a second
   curl -i ${url}/articles
+
+Who is limited, to be looked at, reset or banned; only by browsers on this machine
+  ${url}/tollgate
 
 Ctrl-C stops it.`);
 }

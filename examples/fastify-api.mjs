@@ -1,10 +1,12 @@
 // An API with layered limits: a coarse one by address, one by API key, and one by tenant according to its plan.
 // Start it with `node examples/fastify-api.mjs`; with REDIS_URL set, all its processes share their budgets.
 import { memoryStore, slidingWindow, tokenBucket } from '@tollgate/core';
+import { dashboard } from '@tollgate/dashboard';
 import { apiKey, clientIp, tenant, tollgate } from '@tollgate/fastify';
 import Fastify from 'fastify';
 import { closeOnSignal, isMain, serve } from './serving.mjs';
 import { storeFor } from './store.mjs';
+import { isFromThisMachine } from './this-machine.mjs';
 
 const PLANS = {
   anonymous: tokenBucket({ capacity: 10, rate: 10, per: '1m' }),
@@ -50,6 +52,10 @@ export async function buildApi({ store = memoryStore(), logger } = {}) {
       },
     ],
   });
+
+  // Outside the limits that it shows.
+  const page = dashboard(app.tollgate, { authorize: isFromThisMachine, logger });
+  await app.register(page.fastify, { prefix: '/tollgate' });
 
   // Behind the plugin's own onRequest hook, so that a flood is refused before any key is looked up.
   app.decorateRequest('account', undefined);
@@ -102,6 +108,9 @@ Two keys of one tenant on the pro plan, which share its budget
 
 Never limited
   curl -i ${url}/health
+
+Who is limited, to be looked at, reset or banned; only by browsers on this machine
+  ${url}/tollgate
 
 Ctrl-C stops it.`);
 }

@@ -1,4 +1,11 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { once } from 'node:events';
+import {
+  createServer,
+  get,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+} from 'node:http';
 import { type MemoryStore, memoryStore, type Store } from '@tollgate/core';
 import type { FastifyInstance } from 'fastify';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
@@ -305,6 +312,13 @@ describe('the sender of notifications', () => {
   });
 });
 
+/** The status of an answer to a request that names another host, which `fetch` does not do. */
+async function statusAs(host: string, url: string): Promise<number | undefined> {
+  const [answer] = (await once(get(url, { headers: { host } }), 'response')) as [IncomingMessage];
+  answer.resume();
+  return answer.statusCode;
+}
+
 describe('started directly', () => {
   beforeAll(build, 180_000);
 
@@ -348,6 +362,21 @@ describe('started directly', () => {
       expect(retryAfter).toBeGreaterThanOrEqual(1);
     }
     expect(text).toMatch(/^ +"wrong-password";q=5;w=900 +"wrong-password";r=0;t=\d+$/m);
+
+    // The page is for browsers on this machine: not through a proxy, nor by a name that another site points here.
+    const pages = [...text.matchAll(/^ {2}(http:\/\/127\.0\.0\.1:\d+\/tollgate)$/gm)];
+    expect(pages).toHaveLength(2);
+    for (const [, url = ''] of pages) {
+      expect((await fetch(url)).status).toBe(200);
+      expect((await fetch(url, { headers: { 'X-Forwarded-For': '203.0.113.7' } })).status).toBe(
+        403,
+      );
+      expect(await statusAs('attacker.example', url)).toBe(403);
+      const state = (await (await fetch(`${url}/api/state`)).json()) as {
+        readonly limits: readonly { readonly totals: { readonly refused: number } }[];
+      };
+      expect(state.limits.filter(({ totals }) => totals.refused > 0)).not.toEqual([]);
+    }
 
     const requests = curlsOf(text);
     const [first] = requests;

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { type Decision, type Logger, TollgateConfigError } from '@tollgate/core';
+import { type Logger, onEvent, TollgateConfigError } from '@tollgate/core';
 import { write } from './answer.ts';
 import { auditor } from './audit.ts';
 import { type FastifyMount, mountIn } from './fastify.ts';
@@ -44,12 +43,9 @@ export function dashboard<R = IncomingMessage>(
   checkOptions(options);
   const { logger = CONSOLE } = options;
   const traffic = new Traffic();
-  const listen = (event: unknown): void => {
-    const { limiter: by, decision } = event as { limiter: unknown; decision: Decision };
-    if (by === limiter) traffic.count(decision);
-  };
-  subscribe('tollgate:decision', listen);
-  const close = (): void => void unsubscribe('tollgate:decision', listen);
+  const close = onEvent('tollgate:decision', (event) => {
+    if (event.limiter === limiter) traffic.count(event.decision);
+  });
   const desk = new Desk(new Watched(limiter, traffic), {
     ...options,
     logger,

@@ -99,7 +99,7 @@ export function policyState(policy: Policy): PolicyState {
 /** What an error says, without the password of an address in it. */
 export function safeMessage(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  return text.replaceAll(/\/\/[^/\s@]*@/g, '//').slice(0, 300);
+  return text.replaceAll(/\/\/[^/\s]*@/g, '//').slice(0, 300);
 }
 
 function shownAs(shownKey: (key: string) => string | undefined): State['keys'] {
