@@ -31,6 +31,9 @@ import {
 
 tellDates();
 
+/** Their logger takes errors alone, ours also what they are about. */
+const quiet = { warn: () => undefined, error: () => undefined };
+
 /** As addresses that a proxy names: some of them are one client, in both. */
 const ADDRESSES = [
   '203.0.113.7',
@@ -63,7 +66,7 @@ async function sideBySide(
 ): Promise<Pair> {
   const gate = rateLimit({ logger: silent, ...fromExpressRateLimit(options), store });
   onTestFinished(() => gate.close());
-  const theirs = theirRateLimit({ logger: silent, ...options });
+  const theirs = theirRateLimit({ logger: quiet, ...options });
   return { theirs: await listen(theirs, make), ours: await listen(gate, make) };
 }
 
@@ -266,7 +269,7 @@ describe('where the two differ', () => {
       onTestFinished(() => gate.close());
       const pair = {
         theirs: await listen(
-          theirRateLimit({ logger: silent, store: theirStore, passOnStoreError }),
+          theirRateLimit({ logger: quiet, store: theirStore, passOnStoreError }),
         ),
         ours: await listen(gate),
       };

@@ -173,7 +173,8 @@ function showsHeaders(options: FastifyRateLimitOptions): boolean {
       'leave it out; a refusal always says when to come back',
     );
   }
-  const shown = [addHeaders, addHeadersOnExceeding].flatMap((map: Record<string, unknown>) =>
+  const maps: Record<string, unknown>[] = [{ ...addHeaders }, { ...addHeadersOnExceeding }];
+  const shown = maps.flatMap((map) =>
     FIELDS.map((field) => map[`${enableDraftSpec ? '' : 'x-'}${field}`] !== false),
   );
   if (new Set(shown).size === 1) return shown[0] === true;
