@@ -28,6 +28,7 @@ export class Visit {
   readonly charges: BookedCharge[] = [];
   private readonly provisional: Provisional[] = [];
   private watched = false;
+  private answered = false;
 
   /** The visit of a request, which starts with the first gate. */
   static of(request: object): Visit {
@@ -71,11 +72,16 @@ export class Visit {
     this.provisional.push(...provisional);
     if (this.watched) return;
     this.watched = true;
+    // Asked later, a response that Fastify's inject() made up would deny it.
+    response.once('finish', () => {
+      this.answered = true;
+    });
     whenOver(response, () => this.over(response));
   }
 
   private over(response: ServerResponse): void {
-    const status = response.writableFinished ? response.statusCode : UNANSWERED;
+    const answered = this.answered || response.writableFinished;
+    const status = answered ? response.statusCode : UNANSWERED;
     for (const { charge, counts, known } of this.provisional) {
       if (!charge.settled && !counts(status)) void correct([{ charge, units: -charge.cost }]);
       known();
