@@ -14,10 +14,13 @@ export default defineConfig({
   ssr: { resolve: { conditions } },
   test: {
     include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts'],
-    // Those that take long, or want the machine to themselves.
+    // Those that take long, want the machine to themselves, or want a Chromium.
     exclude: [
       ...configDefaults.exclude,
       ...(process.env['TOLLGATE_SOAK'] === undefined ? ['test/soak/**'] : []),
+      // What needs a registry to install from.
+      ...(process.env['TOLLGATE_INSTALLED'] === undefined ? ['test/installed/**'] : []),
+      ...(process.env['TOLLGATE_BROWSER'] === undefined ? ['test/browser/**'] : []),
     ],
     setupFiles: ['test/seed.ts'],
     // Many files wait for servers more than they reckon.
