@@ -129,7 +129,8 @@ export class FleetList {
   }
 
   private groups(keys: readonly string[]): readonly (readonly number[])[] {
-    return this.connection.cluster ? placesBySlot(keys) : [[...keys.keys()]];
+    if (this.connection.cluster) return placesBySlot(keys);
+    return keys.length === 0 ? [] : [[...keys.keys()]];
   }
 
   private keyOf(name: string, hour: number): string {

@@ -3,7 +3,7 @@ export interface RefusedKey {
   readonly limit: string;
   /** True of a limit in shadow mode: so often it would have refused the key, and did not. */
   readonly shadow: boolean;
-  /** As `logKeys` shows it: empty where that is false. Long ones are cut, and end in a hash. */
+  /** As `logKeys` shows it: empty where that is false. One of more than 256 bytes is a hash, as it is in the store. */
   readonly key: string;
   /** At least so often. */
   readonly count: number;
