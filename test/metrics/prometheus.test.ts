@@ -1,7 +1,12 @@
 import { channel } from 'node:diagnostics_channel';
 import { createLimiter, fixedWindow, type LeaseEvent, memoryStore } from '@tollgate/core';
 import { collectPrometheus } from '@tollgate/core/prometheus';
-import { Counter, Registry, register as defaultRegister } from 'prom-client';
+import {
+  Counter,
+  type OpenMetricsContentType,
+  Registry,
+  register as defaultRegister,
+} from 'prom-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { parsed, scrape } from './scrape.ts';
 import { type Expected, Service } from './service.ts';
@@ -91,7 +96,8 @@ describe('a scrape', () => {
   });
 
   it('has what OpenMetrics asks for', async () => {
-    const register = new Registry(Registry.OPENMETRICS_CONTENT_TYPE);
+    const register = new Registry<OpenMetricsContentType>();
+    register.setContentType(Registry.OPENMETRICS_CONTENT_TYPE);
     const stop = collectPrometheus({ register });
     onTestFinished(stop);
     createLimiter({ limits }).consume({ ip: 'a' });

@@ -238,9 +238,9 @@ describe('where nobody listens', () => {
     }
     const store = memoryStore();
     let read = 0;
-    const { decide } = store;
+    const decide = store.decide.bind(store);
     store.decide = (...call) => {
-      const answer = decide.apply(store, call);
+      const answer = decide(...call);
       const { verdicts } = answer;
       return Object.defineProperty(Object.create(answer) as typeof answer, 'verdicts', {
         get: () => (read++, verdicts),
