@@ -73,7 +73,7 @@ export interface App {
 export interface Built {
   readonly http: Server;
   /** Of the first gate. */
-  readonly gate: Pick<Gate<HttpRequest>, 'limiter' | 'rejections' | 'close'> & {
+  readonly gate: Pick<Gate<HttpRequest>, 'limiter' | 'rejections' | 'mostRefused' | 'close'> & {
     consume(raw: IncomingMessage): MaybePromise<Decision>;
   };
   /** What reached the framework's way of errors, in order. */
