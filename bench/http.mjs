@@ -70,36 +70,56 @@ function rows(samples, names, bare) {
   ]);
 }
 
-export async function http(framework, title, options) {
-  const { quick, chosen, tell } = options;
-  const times = quick ? { seconds: 1, warmSeconds: 1 } : { seconds: 2, warmSeconds: 3 };
+async function measure(framework, options) {
+  const { settings, chosen, tell } = options;
   const samples = new Samples();
-  const names = {};
-  for (const [kind, subjects] of Object.entries(SUBJECTS[framework])) {
-    names[kind] = Object.keys(subjects).filter((name) => name.startsWith(BARE) || chosen(name));
-  }
   for (const round of roundsWithin(options)) {
-    for (const [kind, subjects] of Object.entries(names)) {
-      for (const name of subjects) {
+    for (const [kind, subjects] of Object.entries(SUBJECTS[framework])) {
+      for (const name of Object.keys(subjects)) {
+        if (!name.startsWith(BARE) && !chosen(name)) continue;
         const sample = await undisturbed(samples, options, () =>
-          slot(framework, kind, name, times),
+          slot(framework, kind, name, settings),
         );
         if (sample !== undefined) samples.add(round, name, sample);
-        tell(`${title}, ${name}`, round, sample);
+        tell(name, round, sample);
       }
     }
   }
-  const head = (what) => [
-    what,
-    'Requests per second',
-    '× bare',
-    'CPU µs per request',
-    'µs above bare',
-  ];
-  const text = [
-    `${CONNECTIONS} connections, ${times.seconds} s after ${WARM_REQUESTS.toLocaleString('en-US')} requests (or ${times.warmSeconds} s) that do not count, a fresh server each time.`,
-    table(head('served'), rows(samples, names.served, BARE)),
-    table(head('refused'), rows(samples, names.refused, BARE_429)),
-  ].join('\n\n');
-  return { title, samples, text };
+  return samples;
 }
+
+const BARES = { served: BARE, refused: BARE_429 };
+
+function suite(framework, title, minutes) {
+  const measured = (samples, kind) =>
+    Object.keys(SUBJECTS[framework][kind]).filter((name) => samples.has(name));
+  return {
+    title,
+    rounds: 5,
+    minutes,
+    settings: { seconds: 2, warmSeconds: 3 },
+    quick: { seconds: 1, warmSeconds: 1 },
+    measure: (options) => measure(framework, options),
+    report(samples, { seconds, warmSeconds }) {
+      const tables = Object.entries(BARES).map(([kind, bare]) =>
+        table(
+          [kind, 'Requests per second', '× bare', 'CPU µs per request', 'µs above bare'],
+          rows(samples, measured(samples, kind), bare),
+        ),
+      );
+      return [
+        `${CONNECTIONS} connections, ${seconds} s after ${WARM_REQUESTS.toLocaleString('en-US')} requests (or ${warmSeconds} s) that do not count, a fresh server each time.`,
+        ...tables,
+      ].join('\n\n');
+    },
+    panels(samples) {
+      return Object.keys(BARES).map((kind) => ({
+        title: `${kind === 'served' ? 'Served' : 'Refused'}, CPU µs per request`,
+        bars: measured(samples, kind).map((name) => ({ name, numbers: samples.of(name, 'cpu') })),
+      }));
+    },
+  };
+}
+
+export const fastify = suite('fastify', 'Fastify', 2.5);
+export const express = suite('express', 'Express', 3);

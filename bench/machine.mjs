@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism, cpus, release, totalmem, type } from 'node:os';
+import { fileURLToPath } from 'node:url';
 
 /** Cores used by others from which a measurement is thrown away. */
 const DISTURBED = 0.25;
@@ -64,18 +65,58 @@ export function pinned(core, command, args) {
   return ['taskset', ['-c', core, command, ...args]];
 }
 
-export function describeMachine() {
-  const memory = (totalmem() / 2 ** 30).toFixed(1);
-  const load = wrkVersion ? `wrk ${wrkVersion}` : `autocannon ${versionOf('autocannon')}`;
-  const places = pins
-    ? `servers on core ${pins.server}, load on core ${pins.load}`
-    : 'processes not bound to cores';
+/** What a reader has to know of the machine, and of what was installed on it. */
+export function machine() {
+  return {
+    processor: `${availableParallelism()} × ${cpus()[0]?.model ?? 'unknown CPU'}`,
+    memory: `${(totalmem() / 2 ** 30).toFixed(1)} GiB`,
+    system: `${type()} ${release()}`,
+    node: `${process.version}, V8 ${process.versions.v8}`,
+    packages: Object.fromEntries(PACKAGES.map((name) => [name, versionOf(name)])),
+    load: wrkVersion ? `wrk ${wrkVersion}` : `autocannon ${versionOf('autocannon')}`,
+    redis: redisVersion ?? 'not installed',
+    places: pins
+      ? `servers on core ${pins.server}, load on core ${pins.load}`
+      : 'processes not bound to cores',
+  };
+}
+
+/** The same as a list. */
+export function describeMachine({
+  processor,
+  memory,
+  system,
+  node,
+  packages,
+  load,
+  redis,
+  places,
+}) {
   return [
-    `- ${availableParallelism()} × ${cpus()[0]?.model ?? 'unknown CPU'}, ${memory} GiB, ${type()} ${release()}`,
-    `- Node.js ${process.version}, V8 ${process.versions.v8}`,
-    `- ${PACKAGES.map((name) => `${name} ${versionOf(name)}`).join(', ')}`,
-    `- load by ${load}; redis-server ${redisVersion ?? 'not installed'}; ${places}`,
+    `- ${processor}, ${memory}, ${system}`,
+    `- Node.js ${node}`,
+    `- ${Object.entries(packages)
+      .map((each) => each.join(' '))
+      .join(', ')}`,
+    `- load by ${load}; redis-server ${redis}; ${places}`,
   ].join('\n');
+}
+
+function git(...args) {
+  const { error, status, stdout } = spawnSync('git', args, {
+    cwd: fileURLToPath(new URL('..', import.meta.url)),
+    encoding: 'utf8',
+  });
+  return error === undefined && status === 0 ? stdout.trim() : undefined;
+}
+
+/** The commit that is measured, and whether what is measured is not quite that. */
+export function commit() {
+  const head = git('rev-parse', '--short=10', 'HEAD');
+  if (head === undefined) return 'unknown';
+  return git('status', '--porcelain', '--', 'packages', 'bench/*.mjs') === ''
+    ? head
+    : `${head} with changes`;
 }
 
 function fields(path) {

@@ -55,52 +55,85 @@ function leastOf(numbers) {
   return numbers && { median: numbers.least, low: numbers.least, high: numbers.least };
 }
 
-/** Nanoseconds per decision and bytes per key. */
-export async function decisions(options) {
-  const { quick, chosen } = options;
-  const keys = quick ? 200_000 : 1_000_000;
-  const names = Object.keys(SUBJECTS).filter((name) => name === FLOOR || chosen(name));
-  const samples = await measure('decision-child.mjs', names, { keys }, options);
-  const many = keys.toLocaleString('en-US');
-  const metrics = { hot: 'One key', refused: 'One key, refused', random: `${many} keys at random` };
-  const times = table(
-    ['ns per decision', ...Object.values(metrics), 'Bytes per key'],
-    names.map((name) => [
-      name,
-      ...[...Object.keys(metrics), 'bytesPerKey'].map((metric) => cell(samples.of(name, metric))),
-    ]),
-  );
-  const ratios = Object.entries(metrics).map(
-    ([metric, title]) =>
-      `${title}: a row's cost divided by a column's.\n\n${matrix(samples, names, metric)}`,
-  );
-  return { title: 'Decisions in memory', samples, text: [times, ...ratios].join('\n\n') };
+const METRICS = { hot: 'One key', refused: 'One key, refused', random: 'Keys at random' };
+
+function measured(samples) {
+  return Object.keys(SUBJECTS).filter((name) => samples.has(name));
 }
 
+/** Nanoseconds per decision and bytes per key. */
+export const decisions = {
+  title: 'Decisions in memory',
+  rounds: 5,
+  minutes: 4,
+  settings: { keys: 1_000_000 },
+  quick: { keys: 200_000 },
+  measure(options) {
+    const names = Object.keys(SUBJECTS).filter((name) => name === FLOOR || options.chosen(name));
+    return measure('decision-child.mjs', names, options.settings, options);
+  },
+  report(samples, { keys }) {
+    const names = measured(samples);
+    const times = table(
+      ['ns per decision', ...Object.values(METRICS), 'Bytes per key'],
+      names.map((name) => [
+        name,
+        ...[...Object.keys(METRICS), 'bytesPerKey'].map((metric) => cell(samples.of(name, metric))),
+      ]),
+    );
+    const ratios = Object.entries(METRICS).map(
+      ([metric, title]) =>
+        `${title}: a row's cost divided by a column's.\n\n${matrix(samples, names, metric)}`,
+    );
+    const many = `Keys at random are ${keys.toLocaleString('en-US')}, each met before.`;
+    return [many, times, ...ratios].join('\n\n');
+  },
+  panels(samples) {
+    const names = measured(samples);
+    return [...Object.entries(METRICS), ['bytesPerKey', 'Bytes per key']].map(
+      ([metric, title]) => ({
+        title: metric === 'bytesPerKey' ? title : `${title}, ns per decision`,
+        bars: names.map((name) => ({ name, numbers: samples.of(name, metric) })),
+      }),
+    );
+  },
+};
+
 /** The longest pauses of the event loop while keys come and while they expire. */
-export async function expiry(options) {
-  const { quick, chosen } = options;
-  const size = quick
-    ? { keys: 200_000, windowMs: 1_500, fillMs: 800 }
-    : { keys: 1_000_000, windowMs: 3_500, fillMs: 1_900 };
-  const names = EXPIRING.filter(chosen);
-  const samples = await measure('expiry-child.mjs', names, size, options);
-  const times = table(
-    [
-      'longest pause, ms',
-      'Keys come',
-      'Before',
-      'Keys expire',
-      'Keys expire, least',
-      'Bytes per key after',
-    ],
-    names.map((name) => [
-      name,
-      ...['filling', 'calm', 'expiring'].map((metric) => cell(samples.of(name, metric))),
-      cell(leastOf(samples.of(name, 'expiring'))),
-      cell(samples.of(name, 'bytesAfter')),
-    ]),
-  );
-  const text = `${size.keys.toLocaleString('en-US')} keys come within ${size.fillMs / 1_000} s and expire after ${size.windowMs / 1_000} s, under 100,000 decisions per second.\n\n${times}`;
-  return { title: 'Keys that come and go', samples, text };
-}
+export const expiry = {
+  title: 'Keys that come and go',
+  rounds: 2,
+  minutes: 1.8,
+  settings: { keys: 1_000_000, windowMs: 3_500, fillMs: 1_900 },
+  quick: { keys: 200_000, windowMs: 1_500, fillMs: 800 },
+  measure(options) {
+    const names = EXPIRING.filter(options.chosen);
+    return measure('expiry-child.mjs', names, options.settings, options);
+  },
+  report(samples, { keys, windowMs, fillMs }) {
+    const times = table(
+      [
+        'longest pause, ms',
+        'Keys come',
+        'Before',
+        'Keys expire',
+        'Keys expire, least',
+        'Bytes per key after',
+      ],
+      measured(samples).map((name) => [
+        name,
+        ...['filling', 'calm', 'expiring'].map((metric) => cell(samples.of(name, metric))),
+        cell(leastOf(samples.of(name, 'expiring'))),
+        cell(samples.of(name, 'bytesAfter')),
+      ]),
+    );
+    return `${keys.toLocaleString('en-US')} keys come within ${fillMs / 1_000} s and expire after ${windowMs / 1_000} s, under 100,000 decisions per second.\n\n${times}`;
+  },
+  panels(samples) {
+    const titles = { filling: 'Keys come', expiring: 'Keys expire' };
+    return Object.entries(titles).map(([metric, title]) => ({
+      title: `${title}, longest pause in ms`,
+      bars: measured(samples).map((name) => ({ name, numbers: samples.of(name, metric) })),
+    }));
+  },
+};

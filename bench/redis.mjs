@@ -60,35 +60,58 @@ function tableOf(samples, names, load) {
   );
 }
 
-export async function redis(options) {
-  const { quick, chosen, tell } = options;
-  const argument = quick
-    ? { seconds: 0.3, warmSeconds: 0.2, keys: 5_000 }
-    : { seconds: 1, warmSeconds: 0.5, keys: 50_000 };
-  const isFloor = (name) => Object.values(FLOORS).includes(name);
-  const names = Object.keys(SUBJECTS).filter((name) => isFloor(name) || chosen(name));
-  const samples = new Samples();
-  for (const round of roundsWithin(options)) {
-    for (const name of names) {
-      const sample = await undisturbed(samples, options, () =>
-        inProcess({ name, loads: LOADS, ...argument }),
-      );
-      if (sample !== undefined) samples.add(round, name, sample);
-      tell(`Redis, ${name}`, round, sample);
-    }
-  }
-  const tables = LOADS.map(
-    (load) =>
-      `${KINDS[load.kind]}, ${load.inFlight} in flight:\n\n${tableOf(samples, names, load)}`,
-  );
-  const bytes = table(
-    ['', 'Bytes per key'],
-    names.map((name) => [name, cell(samples.of(name, 'bytesPerKey'))]),
-  );
-  const text = [
-    `All on ioredis, each ${argument.seconds} s after ${argument.warmSeconds} s that do not count, a fresh server each. Commands are all that Redis carried out, those in scripts too; round trips are the commands that were sent.`,
-    ...tables,
-    `What Redis' memory grows by, over ${argument.keys.toLocaleString('en-US')} keys:\n\n${bytes}`,
-  ].join('\n\n');
-  return { title: 'Decisions over Redis', samples, text };
+const isFloor = (name) => Object.values(FLOORS).includes(name);
+
+function measured(samples) {
+  return Object.keys(SUBJECTS).filter((name) => samples.has(name));
 }
+
+export const redis = {
+  title: 'Decisions over Redis',
+  rounds: 3,
+  minutes: 5,
+  settings: { seconds: 1, warmSeconds: 0.5, keys: 50_000 },
+  quick: { seconds: 0.3, warmSeconds: 0.2, keys: 5_000 },
+  async measure(options) {
+    const { settings, chosen, tell } = options;
+    const names = Object.keys(SUBJECTS).filter((name) => isFloor(name) || chosen(name));
+    const samples = new Samples();
+    for (const round of roundsWithin(options)) {
+      for (const name of names) {
+        const sample = await undisturbed(samples, options, () =>
+          inProcess({ name, loads: LOADS, ...settings }),
+        );
+        if (sample !== undefined) samples.add(round, name, sample);
+        tell(name, round, sample);
+      }
+    }
+    return samples;
+  },
+  report(samples, { seconds, warmSeconds, keys }) {
+    const names = measured(samples);
+    const tables = LOADS.map(
+      (load) =>
+        `${KINDS[load.kind]}, ${load.inFlight} in flight:\n\n${tableOf(samples, names, load)}`,
+    );
+    const bytes = table(
+      ['', 'Bytes per key'],
+      names.map((name) => [name, cell(samples.of(name, 'bytesPerKey'))]),
+    );
+    return [
+      `All on ioredis, each ${seconds} s after ${warmSeconds} s that do not count, a fresh server each. Commands are all that Redis carried out, those in scripts too; round trips are the commands that were sent.`,
+      ...tables,
+      `What Redis' memory grows by, over ${keys.toLocaleString('en-US')} keys:\n\n${bytes}`,
+    ].join('\n\n');
+  },
+  panels(samples) {
+    const bars = (metric) =>
+      measured(samples).map((name) => ({ name, numbers: samples.of(name, metric) }));
+    return [
+      ...LOADS.map(({ kind, inFlight }) => ({
+        title: `${KINDS[kind]}, ${inFlight} in flight, decisions per second`,
+        bars: bars(`${kind} ${inFlight} perSecond`),
+      })),
+      { title: 'Bytes per key', bars: bars('bytesPerKey') },
+    ];
+  },
+};

@@ -1,14 +1,13 @@
-// node bench/replay.mjs [lines]: how fast `tollgate replay` reads. Build first. Writes its logs to a folder of its own, and removes it.
-import { spawnSync } from 'node:child_process';
-import { createWriteStream, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+// How fast `tollgate replay` reads access logs. It writes its logs to a folder of its own, and removes it.
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { availableParallelism, cpus, tmpdir } from 'node:os';
+import { createWriteStream, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { undisturbed } from './machine.mjs';
+import { cell, roundsWithin, Samples, table } from './samples.mjs';
 
-const lines = Number(process.argv[2] ?? 1_000_000);
-if (!Number.isInteger(lines) || lines < 1)
-  throw new TypeError('lines must be a whole number of 1 or more.');
 const CLI = fileURLToPath(new URL('../packages/cli/dist/cli.mjs', import.meta.url));
 const CLIENTS = 50_000;
 const PATHS = ['/', '/api/users', '/api/users/17', '/search?q=tea', '/login'];
@@ -37,7 +36,7 @@ const FORMATS = {
   },
 };
 
-async function writeLog(path, format) {
+async function writeLog(path, format, lines) {
   const random = randomNumbers();
   const stream = createWriteStream(path);
   let time = Date.UTC(2026, 9, 10);
@@ -79,49 +78,107 @@ const LIMITS = {
     },
   ],
 };
-const CASES = [
-  ['combined', 'one', ''],
-  ['combined', 'three', ''],
-  ['combined', 'one', '--compare'],
-  ['json', 'one', ''],
-];
 
-const folder = mkdtempSync(join(tmpdir(), 'tollgate-bench-'));
-try {
-  for (const format of Object.keys(FORMATS)) await writeLog(join(folder, format), format);
-  for (const [name, limits] of Object.entries(LIMITS)) {
-    writeFileSync(join(folder, `${name}.json`), JSON.stringify({ limits }));
-  }
-  console.log(
-    `${availableParallelism()} × ${cpus()[0]?.model ?? 'unknown CPU'}, Node.js ${process.version}, ${lines} lines`,
-  );
-  for (const [format, limits, more] of CASES) {
-    const log = join(folder, format);
-    const args = [
-      CLI,
-      'replay',
-      log,
-      '--limits',
-      join(folder, `${limits}.json`),
-      '--json',
-      ...(more === '' ? [] : [more]),
-    ];
-    const started = performance.now();
-    // What /usr/bin/time would say, without it: a child's own usage, told as it ends.
-    const probe = `process.on('exit', () => { const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage(); process.stderr.write(JSON.stringify({ cpu: (userCPUTime + systemCPUTime) / 1e6, rss: maxRSS / 1024 })); });`;
-    const { status, stderr, error } = spawnSync(
-      process.execPath,
-      ['--import', `data:text/javascript,${encodeURIComponent(probe)}`, ...args],
-      { encoding: 'utf8', maxBuffer: 1 << 26, stdio: ['ignore', 'pipe', 'pipe'] },
-    );
-    if (status !== 0) throw error ?? new Error(stderr);
-    const seconds = (performance.now() - started) / 1_000;
-    const { cpu, rss } = JSON.parse(stderr);
-    const size = (statSync(log).size / 2 ** 20).toFixed(0);
-    console.log(
-      `${`${format}, ${limits} limit(s) ${more}`.padEnd(36)} ${size} MiB: ${seconds.toFixed(2)} s, CPU ${cpu.toFixed(2)} s, at most ${rss.toFixed(0)} MiB of memory`,
-    );
-  }
-} finally {
-  rmSync(folder, { recursive: true });
+const CASES = {
+  'combined log, one limit': { format: 'combined', limits: 'one', options: [] },
+  'combined log, three limits': { format: 'combined', limits: 'three', options: [] },
+  'combined log, one limit, --compare': {
+    format: 'combined',
+    limits: 'one',
+    options: ['--compare'],
+  },
+  'JSON log, one limit': { format: 'json', limits: 'one', options: [] },
+};
+
+/** What /usr/bin/time would say, without it: a child's own usage, told as it ends. */
+const PROBE = `process.on('exit', () => { const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage(); process.send({ cpu: (userCPUTime + systemCPUTime) / 1e6, memory: maxRSS / 1024 }); });`;
+
+/** Replays one log in a process of its own. */
+async function replayed({ format, limits, options }, folder, lines) {
+  const log = join(folder, format);
+  const probe = ['--import', `data:text/javascript,${encodeURIComponent(PROBE)}`];
+  const args = [
+    CLI,
+    'replay',
+    log,
+    '--limits',
+    join(folder, `${limits}.json`),
+    '--json',
+    ...options,
+  ];
+  const started = performance.now();
+  const child = spawn(process.execPath, [...probe, ...args], {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  let usage;
+  child.once('message', (message) => {
+    usage = message;
+  });
+  const [code] = await once(child, 'exit');
+  if (code !== 0 || usage === undefined) throw new Error(`tollgate replay ended with ${code}`);
+  const seconds = (performance.now() - started) / 1_000;
+  return {
+    perSecond: lines / seconds,
+    mebibytes: statSync(log).size / 2 ** 20 / seconds,
+    ...usage,
+  };
 }
+
+const COLUMNS = {
+  perSecond: 'Lines per second',
+  mebibytes: 'MiB per second',
+  cpu: 'CPU s',
+  memory: 'Most memory, MiB',
+};
+
+function measured(samples) {
+  return Object.keys(CASES).filter((name) => samples.has(name));
+}
+
+export const replay = {
+  title: 'Reading access logs',
+  rounds: 3,
+  minutes: 4,
+  settings: { lines: 1_000_000 },
+  quick: { lines: 20_000 },
+  async measure(options) {
+    const { settings, chosen, tell } = options;
+    const samples = new Samples();
+    const folder = mkdtempSync(join(tmpdir(), 'tollgate-bench-'));
+    try {
+      for (const format of Object.keys(FORMATS)) {
+        await writeLog(join(folder, format), format, settings.lines);
+      }
+      for (const [name, limits] of Object.entries(LIMITS)) {
+        writeFileSync(join(folder, `${name}.json`), JSON.stringify({ limits }));
+      }
+      for (const round of roundsWithin(options)) {
+        for (const name of Object.keys(CASES).filter(chosen)) {
+          const sample = await undisturbed(samples, options, () =>
+            replayed(CASES[name], folder, settings.lines),
+          );
+          if (sample !== undefined) samples.add(round, name, sample);
+          tell(name, round, sample);
+        }
+      }
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+    return samples;
+  },
+  report(samples, { lines }) {
+    const rows = measured(samples).map((name) => [
+      name,
+      ...Object.keys(COLUMNS).map((metric) => cell(samples.of(name, metric))),
+    ]);
+    return `${lines.toLocaleString('en-US')} lines of 50,000 clients, in a process each.\n\n${table(['tollgate replay', ...Object.values(COLUMNS)], rows)}`;
+  },
+  panels(samples) {
+    return [
+      {
+        title: 'Lines per second',
+        bars: measured(samples).map((name) => ({ name, numbers: samples.of(name, 'perSecond') })),
+      },
+    ];
+  },
+};

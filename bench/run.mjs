@@ -1,29 +1,13 @@
-// node bench/run.mjs [suite …] [--rounds n] [--quick] [--only pattern] [--keep-disturbed] [--write]
-// Suites: decisions, expiry, fastify, express, redis; default all. Run through `npm run bench -- …`, it builds first.
-import { writeFileSync } from 'node:fs';
+// node bench/run.mjs [suite …] [--rounds n] [--quick] [--only pattern] [--keep-disturbed] [--to folder]
+// Measures suites (default all of suites.mjs) and writes what came out: results/<suite>.json, RESULTS.md, which
+// render.mjs makes of all results there are, and plots. They go to this folder, or to another one with --to; without it
+// a run that is --quick or --only writes nothing. Run through `npm run bench -- …`, it builds first.
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { http } from './http.mjs';
-import { describeMachine } from './machine.mjs';
-import { decisions, expiry } from './memory.mjs';
-import { reading } from './reading.mjs';
-import { redis } from './redis.mjs';
-
-/** `minutes`: fewer rounds are made where they would take longer, unless they are asked for by number. */
-const SUITES = {
-  decisions: { rounds: 5, minutes: 4, run: decisions },
-  expiry: { rounds: 2, minutes: 1.8, run: expiry },
-  fastify: {
-    rounds: 5,
-    minutes: 2.5,
-    run: (options) => http('fastify', 'Fastify', options),
-  },
-  express: {
-    rounds: 5,
-    minutes: 3,
-    run: (options) => http('express', 'Express', options),
-  },
-  redis: { rounds: 3, minutes: 5, run: redis },
-};
+import { fileURLToPath } from 'node:url';
+import { commit, machine } from './machine.mjs';
+import { render, section } from './render.mjs';
+import { SUITES } from './suites.mjs';
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -32,7 +16,7 @@ const { values, positionals } = parseArgs({
     quick: { type: 'boolean', default: false },
     only: { type: 'string', default: '' },
     'keep-disturbed': { type: 'boolean', default: false },
-    write: { type: 'boolean', default: false },
+    to: { type: 'string' },
   },
 });
 const chosenSuites = positionals.length > 0 ? positionals : Object.keys(SUITES);
@@ -46,50 +30,60 @@ if (rounds !== undefined && !(Number.isInteger(rounds) && rounds > 0)) {
   throw new TypeError('--rounds must be a whole number of 1 or more.');
 }
 const only = new RegExp(values.only, 'i');
-
+const isWhole = !values.quick && values.only === '';
+const folder = values.to ?? (isWhole ? fileURLToPath(new URL('.', import.meta.url)) : undefined);
+const quoted = process.argv.slice(2).map((text) => (/^[\w-]+$/.test(text) ? text : `'${text}'`));
+const command = ['npm run bench', ...(quoted.length > 0 ? ['--'] : []), ...quoted].join(' ');
 const started = performance.now();
-const results = {};
-for (const name of chosenSuites) {
-  const { rounds: usual, minutes, run } = SUITES[name];
-  results[name] = await run({
-    rounds: rounds ?? (values.quick ? 1 : usual),
-    minutes: rounds === undefined ? minutes : Infinity,
+/** Of the code that is loaded now, whatever is done to the files meanwhile. */
+const from = { date: new Date().toISOString().slice(0, 10), commit: commit() };
+
+function tell(what) {
+  const seconds = ((performance.now() - started) / 1_000).toFixed(0).padStart(4);
+  process.stderr.write(`${seconds} s  ${what}\n`);
+}
+
+/** What was measured, and everything that a reader has to know of it. */
+async function measure(name) {
+  const suite = SUITES[name];
+  const settings = values.quick ? { ...suite.settings, ...suite.quick } : suite.settings;
+  const began = performance.now();
+  const samples = await suite.measure({
+    settings,
+    rounds: rounds ?? (values.quick ? 1 : suite.rounds),
+    minutes: rounds === undefined ? suite.minutes : Infinity,
     quick: values.quick,
     keepAll: values['keep-disturbed'],
     chosen: (subject) => only.test(subject),
-    tell(what, round, sample) {
-      const seconds = ((performance.now() - started) / 1_000).toFixed(0).padStart(4);
-      process.stderr.write(
-        `${seconds} s  ${what}, round ${round + 1}${sample === undefined ? ': disturbed' : ''}\n`,
-      );
-    },
+    tell: (subject, round, sample) =>
+      tell(
+        `${suite.title}, ${subject}, round ${round + 1}${sample === undefined ? ': disturbed' : ''}`,
+      ),
   });
+  if (samples.rounds === 0) throw new Error('nothing was measured that others did not disturb');
+  return {
+    suite: name,
+    command,
+    ...from,
+    minutes: (performance.now() - began) / 60_000,
+    keptDisturbed: values['keep-disturbed'],
+    machine: machine(),
+    settings,
+    samples: samples.toJSON(),
+  };
 }
 
-const quoted = process.argv.slice(2).map((text) => (/^[\w-]+$/.test(text) ? text : `'${text}'`));
-const command = ['npm run bench', ...(quoted.length > 0 ? ['--'] : []), ...quoted].join(' ');
-const sections = Object.values(results).map(({ title, samples, text }) => {
-  const dropped = values['keep-disturbed']
-    ? 'disturbed measurements kept'
-    : `${samples.disturbed} of ${samples.taken} measurements dropped as disturbed`;
-  return `## ${title}\n\n${text}\n\n(Rounds: ${samples.rounds}; ${dropped}.)`;
-});
-const report = `# Results
-
-Measured by \`${command}\` in ${((performance.now() - started) / 60_000).toFixed(1)} min:
-
-${describeMachine()}
-
-Subjects take turns within a round. Each number is the median over the rounds, with the quartiles in brackets where
-there was more than one; ratios and differences are taken within a round. Only ratios can be compared with those of
-another machine.
-
-${sections.join('\n\n')}
-
-## Reading
-
-${reading(results) || 'Too little was measured to say anything.'}
-`;
-
-process.stdout.write(report);
-if (values.write) writeFileSync(new URL('RESULTS.md', import.meta.url), report);
+if (folder !== undefined) mkdirSync(`${folder}/results`, { recursive: true });
+for (const name of chosenSuites) {
+  try {
+    const result = await measure(name);
+    process.stdout.write(`## ${SUITES[name].title}\n\n${section(result)}\n\n`);
+    if (folder === undefined) continue;
+    writeFileSync(`${folder}/results/${name}.json`, `${JSON.stringify(result, null, 2)}\n`);
+    render(folder);
+  } catch (error) {
+    // The other suites can still be measured.
+    tell(`${name} failed: ${error.stack}`);
+    process.exitCode = 1;
+  }
+}

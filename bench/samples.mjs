@@ -30,13 +30,30 @@ export function* roundsWithin({ rounds, minutes }) {
 
 /** Samples by round and subject. A subject's comparison with another is made within each round. */
 export class Samples {
-  #rounds = [];
+  #rounds;
   /** Measurements thrown away since other processes had the machine. */
-  disturbed = 0;
-  taken = 0;
+  disturbed;
+  taken;
+
+  /** Given what `toJSON` wrote, what was measured then. */
+  constructor({ rounds = [], disturbed = 0, taken = 0 } = {}) {
+    this.#rounds = rounds.map((round) => new Map(Object.entries(round ?? {})));
+    this.disturbed = disturbed;
+    this.taken = taken;
+  }
+
+  toJSON() {
+    const rounds = Array.from(this.#rounds, (round) => Object.fromEntries(round ?? []));
+    return { rounds, disturbed: this.disturbed, taken: this.taken };
+  }
 
   get rounds() {
     return this.#rounds.length;
+  }
+
+  /** Whether there is anything of a subject. */
+  has(subject) {
+    return this.#rounds.some((round) => round?.has(subject));
   }
 
   add(round, subject, sample) {
