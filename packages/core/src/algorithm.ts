@@ -63,6 +63,13 @@ export interface Rule {
   refund(state: State, units: number, now: number): void;
   /** Takes `units` of one charge off, as far as they are still owed. Returns whether any of them were. */
   giveBack(state: State, units: number, now: number, receipt: Receipt): boolean;
+  /**
+   * The rule by which units have to be charged that are used up to `time` µs after their charge, so that what is used
+   * keeps to this one; undefined where that would admit nothing. A rule without it knows no units charged ahead.
+   */
+  ahead?(time: number): Rule | undefined;
+  /** How long units that are charged at `now` may be used for; asked of a state that holds them. */
+  usableFor?(state: State, now: number): number;
 }
 
 /** The most a window counts, its cap of debt. */

@@ -1,6 +1,7 @@
 import type { Receipt, Rule } from './algorithm.ts';
 import type { BanRule } from './ban.ts';
 import { show, TollgateArgumentError } from './errors.ts';
+import type { LeaseRule, Leasing } from './lease.ts';
 import { allDone, type MaybePromise } from './maybe-promise.ts';
 import type { Charge, Correction, Store } from './store.ts';
 
@@ -27,6 +28,7 @@ export interface Book {
   /** What the limit says when the store cannot be asked. */
   readonly whenStoreFails: WhenStoreFails;
   readonly ban: BanRule | undefined;
+  readonly lease: Leasing | undefined;
 }
 
 /** A charge as a limiter books it. */
@@ -84,6 +86,11 @@ export class BookedCharge implements Charge {
 
   get ban(): BanRule | undefined {
     return this.book.ban;
+  }
+
+  /** @throws TollgateConfigError when the call brought a policy that cannot be leased. */
+  get lease(): LeaseRule | undefined {
+    return this.book.lease?.of(this.rule, `policies.${this.book.name}`);
   }
 }
 

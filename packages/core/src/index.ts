@@ -50,6 +50,7 @@ export {
   type WatchOptions,
   watchLimits,
 } from './limits-watch.ts';
+export type { LeaseOptions, LeaseRule, Leasing } from './lease.ts';
 export type { CallOptions, Cost, Keys, LimitOptions } from './limits.ts';
 export type { Logger } from './logger.ts';
 export type { MaybePromise } from './maybe-promise.ts';

@@ -323,7 +323,11 @@ export class Limiter<S extends Store = Store> {
     if (!this.closed) {
       this.closed = true;
       this.waiting.close(new TollgateClosedError());
-      const done = allDone([this.free(this.slots.all()), this.refusals.close()]);
+      const done = allDone([
+        this.free(this.slots.all()),
+        this.refusals.close(),
+        this.returnLeases(),
+      ]);
       this.closing = andThen(done, () =>
         this.tenant.leave() ? this.quietly(() => this.store.close(), []) : undefined,
       );
@@ -331,9 +335,19 @@ export class Limiter<S extends Store = Store> {
     return this.closing as Reply<S, void>;
   }
 
+  private returnLeases(): MaybePromise<void> {
+    const leased = this.limits.all.flatMap(({ lease }) => lease ?? []);
+    if (leased.length === 0) return undefined;
+    return this.quietly(() => this.store.returnLeases?.(leased), []);
+  }
+
   /** Decides charges that are made already. */
   decide(charges: readonly BookedCharge[], mode: Mode, notify: boolean): Reply<S, Decision> {
     if (this.closed) return this.refuseClosed();
+    const known = this.limits.leased ? this.store.decideAtOnce?.(charges, mode) : undefined;
+    if (known !== undefined) {
+      return Promise.resolve(this.decided(known, charges, notify)) as Reply<S, Decision>;
+    }
     const { fallback } = this;
     const decision =
       fallback === undefined

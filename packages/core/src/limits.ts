@@ -5,6 +5,7 @@ import { type BanOptions, BanRule } from './ban.ts';
 import { type Book, BookedCharge, checkCost, type Ledger, type WhenStoreFails } from './booking.ts';
 import { show, TollgateArgumentError, TollgateConfigError } from './errors.ts';
 import { canonicalKey } from './key.ts';
+import { type LeaseOptions, Leasing } from './lease.ts';
 import { parsePolicy, type Policy, type PolicyInput, unknownOption } from './policy.ts';
 
 /** A named rule: a policy, what a request costs, and how it behaves. */
@@ -21,6 +22,11 @@ export interface LimitOptions {
   readonly mode?: 'enforce' | 'shadow';
   /** Bans keys that are refused again and again; default never. */
   readonly ban?: BanOptions;
+  /**
+   * Takes units ahead of time, and decides on the key without asking Redis while they last; default never. Of
+   * token-bucket, fixed-window and sliding-window policies.
+   */
+  readonly lease?: LeaseOptions;
 }
 
 /** Limit name to key. A limit whose key is undefined or missing does not apply. */
@@ -57,7 +63,15 @@ export const DEFAULT_PRIORITIES: readonly string[] = ['critical', 'normal', 'she
 /** Limits that one decision may charge. */
 export const MOST_LIMITS = 16;
 const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
-export const LIMIT_OPTIONS = ['name', 'policy', 'cost', 'whenStoreFails', 'mode', 'ban'] as const;
+export const LIMIT_OPTIONS = [
+  'name',
+  'policy',
+  'cost',
+  'whenStoreFails',
+  'mode',
+  'ban',
+  'lease',
+] as const;
 const CALL_OPTIONS: ReadonlySet<string> = new Set(['cost', 'priority', 'policies']);
 const FOREIGN_OPTIONS: Readonly<Record<string, readonly string[]>> = {
   max: ['policy'],
@@ -112,6 +126,8 @@ export class Limits {
   readonly all: Limit[] = [];
   /** Whether any policy so far holds slots. */
   holdSlots = false;
+  /** Whether units of any limit so far are taken ahead of time. */
+  leased = false;
   /** Whether any limit so far is in shadow mode. */
   hasShadows = false;
   private readonly byName = new Map<string, Limit>();
@@ -243,7 +259,9 @@ export class Limits {
     const limit = this.get(name);
     const policy = parsePolicy(input, 'policy');
     this.checkFixedCost(limit.cost, policy, 'policy');
-    limit.rules = this.prepare(policy, 'policy');
+    const rules = this.prepare(policy, 'policy');
+    checkLease(limit, rules, 'policy');
+    limit.rules = rules;
     return policy;
   }
 
@@ -274,15 +292,35 @@ export class Limits {
     const policy =
       input.policy === undefined ? undefined : parsePolicy(input.policy, `${path}.policy`);
     if (policy !== undefined) this.checkFixedCost(cost, policy, `${path}.cost`);
-    return {
+    const limit: Limit = {
       name,
       cost,
       shadow: mode === 'shadow',
       ledger: this.ledger,
       whenStoreFails: parseWhenStoreFails(input.whenStoreFails, `${path}.whenStoreFails`),
       ban: this.parseBan(input.ban, `${path}.ban`),
+      lease: this.parseLease(input, `${path}.lease`),
       rules: policy && this.prepare(policy, `${path}.policy`),
     };
+    if (limit.rules !== undefined) checkLease(limit, limit.rules, `${path}.lease`);
+    return limit;
+  }
+
+  private parseLease({ lease, ban }: LimitOptions, path: string): Leasing | undefined {
+    if (lease === undefined) return undefined;
+    const leasing = new Leasing(lease, path);
+    this.leased = true;
+    if (this.ledger.store.returnLeases === undefined) {
+      throw new TollgateConfigError(
+        path,
+        'the store knows no leases, which are for a store that processes share, such as redisStore(); leave lease out',
+      );
+    }
+    if (ban === undefined) return leasing;
+    throw new TollgateConfigError(
+      path,
+      'a limit that bans has every refusal counted by the store; leave lease or ban out',
+    );
   }
 
   private parseBan(ban: BanOptions | undefined, path: string): BanRule | undefined {
@@ -395,6 +433,15 @@ export class Limits {
     } else if (cost !== undefined) checkCost(cost, 'options');
     if (policies !== undefined) this.checkNames(policies as unknown as Keys);
   }
+}
+
+function checkLease({ lease, cost }: Limit, { rule }: Rules, path: string): void {
+  const quota = lease?.of(rule, path).rule.quota ?? Infinity;
+  if (cost === undefined || quota === 0 || cost <= quota) return;
+  throw new TollgateConfigError(
+    path,
+    `a cost of ${cost} can never be admitted by the ${quota} units that leases leave of the capacity; lower the cost or syncMs, or raise the capacity`,
+  );
 }
 
 function parsePriorities(priorities: readonly string[]): readonly string[] {

@@ -1,5 +1,6 @@
 import type { Receipt, Rule } from './algorithm.ts';
 import type { BanRule } from './ban.ts';
+import type { LeaseRule, Leasing } from './lease.ts';
 import type { Verdict } from './verdict.ts';
 import type { MaybePromise } from './maybe-promise.ts';
 import type { RefusedKey, Tally } from './refusals/refused-key.ts';
@@ -19,6 +20,8 @@ export interface Charge {
   readonly shadow: boolean;
   /** By which refusals of the key ban it. */
   readonly ban?: BanRule | undefined;
+  /** How units of the key are taken ahead of time. The store charges by its rule. */
+  readonly lease?: LeaseRule | undefined;
   /** What the charge left behind, set by the store that charged it; undefined while nothing was. */
   receipt: Receipt | undefined;
 }
@@ -75,6 +78,10 @@ export interface Store<Async extends boolean = boolean> {
   readonly name?: string;
   /** Decides all charges as one, and notes their receipts; nothing is kept of any when one that is not shadow refuses. */
   decide(charges: readonly Charge[], mode: Mode): Answered<Async, Answer>;
+  /** Answers from leases that are held here, without asking; undefined where the store has to be asked. */
+  decideAtOnce?(charges: readonly Charge[], mode: Mode): Answer | undefined;
+  /** Gives back what is unspent of these limits' leases. A store without it knows no leases. */
+  returnLeases?(limits: readonly Leasing[]): Answered<Async, void>;
   /** Settles: each correction takes or adds units of one charge. */
   correct(corrections: readonly Correction[]): Answered<Async, void>;
   /** Takes units off what the keys owe, never below nothing; creates no key. */

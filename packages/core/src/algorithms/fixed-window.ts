@@ -90,6 +90,15 @@ export class FixedWindowRule implements Rule {
     return true;
   }
 
+  /** A unit counts in its window whenever in it it is used. */
+  ahead(_time: number): Rule {
+    return this;
+  }
+
+  usableFor(state: WindowState, now: number): number {
+    return state[0] + state[1] - now;
+  }
+
   /** Where the window that holds `now` starts. */
   private start(now: number, offset: number): number {
     return Math.floor((now + offset) / this.window) * this.window - offset;

@@ -135,6 +135,15 @@ export class SlidingWindowRule implements Rule {
     return current || previous;
   }
 
+  /** A unit counts in its window whenever in it it is used. */
+  ahead(_time: number): Rule {
+    return this;
+  }
+
+  usableFor(state: SlidingState, now: number): number {
+    return state[0] + state[1] - now;
+  }
+
   /** What the previous window still weighs, in units, rounded up. */
   private weighted(state: SlidingState, now: number): number {
     const tick = this.tickOf(state);

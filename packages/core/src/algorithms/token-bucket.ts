@@ -117,6 +117,22 @@ export class TokenBucketRule<
     return true;
   }
 
+  /**
+   * Keeps back of the capacity what drains in that time: units used in a span were charged in one that began so much
+   * earlier.
+   */
+  ahead(time: number): Rule | undefined {
+    if (this.quota === 0) return this;
+    const kept = Math.ceil((Math.ceil(time / this.tick) * this.drain) / this.unit);
+    if (kept >= this.quota) return undefined;
+    const policy = this.policy as TokenBucketPolicy;
+    return new TokenBucketRule({ ...policy, capacity: this.quota - kept });
+  }
+
+  usableFor(_state: BucketState, _now: number): number {
+    return Infinity;
+  }
+
   /** Whether all charges since one are known. */
   protected knows(state: BucketState, receipt: Receipt): boolean {
     return receipt[1] === state[1] && receipt[3] === state[3];
