@@ -58,7 +58,7 @@ it('shows what the API did', async () => {
     ['1 hour', /the last hour$/],
     ['24 hours', /the last 24 hours$/],
   ] as const) {
-    await tab.page.getByLabel(range).check();
+    await tab.page.getByRole('radio', { name: range }).check();
     const label = (): Promise<string | null> =>
       tab.page.locator(`${card('caller')} .plot svg`).getAttribute('aria-label');
     await expect.poll(label, { timeout: SOON_MS }).toMatch(text);
