@@ -1,52 +1,119 @@
-import { execFile } from 'node:child_process';
+import { type ChildProcess, execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { parseLimits } from '@tollgate/core';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { blocksOf } from './readme/blocks.ts';
 import { build, ROOT } from './readme/built.ts';
 import { RedisServer } from './redis/server.ts';
 
-/** Pages whose every block of JavaScript is a module that ends by itself. */
-const PAGES = ['outbound.md', 'overload.md', 'redis.md', 'replay.md'];
+/** What a module did, as the child that runs it tells. */
+interface Run {
+  readonly lines: readonly string[];
+  readonly warnings: readonly string[];
+  readonly error?: string;
+}
+
+/** Pages whose modules provoke what a limiter warns of. */
+const WARNS: readonly string[] = ['redis.md', 'failure-modes.md', 'troubleshooting.md'];
+
+const pages = readdirSync(`${ROOT}docs`).filter((file) => file.endsWith('.md'));
+const blocks = pages.flatMap((page) =>
+  blocksOf(readFileSync(`${ROOT}docs/${page}`, 'utf8')).map((block) => ({ page, ...block })),
+);
+const modules = blocks.filter(({ language }) => language === 'js');
+const typed = blocks.filter(({ language }) => language === 'ts');
+const files = blocks.filter(({ language }) => language === 'json');
 
 /** Stands for the service that is called. */
 const provider = createServer((_, response) => response.end('sent'));
+const runs: Run[] = [];
 let redis: RedisServer;
+let child: ChildProcess;
+let folder: string;
 
 beforeAll(async () => {
   build();
   redis = await RedisServer.start();
   await once(provider.listen(0, '127.0.0.1'), 'listening');
-}, 180_000);
-
-afterAll(async () => {
-  provider.close();
-  await redis.stop();
-});
-
-it.each(PAGES)('%s: every module prints what it says', async (page) => {
-  const modules = blocksOf(readFileSync(`${ROOT}docs/${page}`, 'utf8')).filter(
-    ({ language }) => language === 'js',
-  );
-  expect(modules.length).toBeGreaterThan(0);
   // Modules find packages from where they stand, and nobody commits what is in node_modules.
-  const folder = mkdtempSync(`${ROOT}test/node_modules/.docs-`);
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  for (const [index, { code, printed }] of modules.entries()) {
-    const file = `${folder}/${index}.mjs`;
-    writeFileSync(file, code);
-    const env = {
+  folder = mkdtempSync(`${ROOT}test/node_modules/.docs-`);
+  const paths = modules.map(({ code }, index) => {
+    const path = `${folder}/${index}.mjs`;
+    writeFileSync(path, code);
+    return path;
+  });
+  child = fork(new URL('readme/run.mjs', import.meta.url), paths, {
+    execArgv: [],
+    env: {
       ...process.env,
       REDIS_URL: `redis://127.0.0.1:${redis.port}`,
       PROVIDER_URL: `http://127.0.0.1:${(provider.address() as AddressInfo).port}`,
-    };
-    const { stdout } = await promisify(execFile)(process.execPath, [file], {
-      env,
-      timeout: 30_000,
+    },
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.on('message', (message: Run | string) => {
+      if (typeof message !== 'string') runs.push(message);
+      if (runs.length === paths.length) resolve();
     });
-    expect(stdout.split('\n').filter((line) => line !== '')).toEqual(printed);
-  }
+    child.once('exit', (status) => reject(new Error(`The modules ended with ${status}.`)));
+  });
+}, 180_000);
+
+afterAll(async () => {
+  if (child?.kill()) await once(child, 'exit');
+  provider.close();
+  await redis?.stop();
+  if (folder !== undefined) rmSync(folder, { recursive: true });
 });
+
+describe('every block of JavaScript in the pages is a module that prints what it says', () => {
+  it.each(modules.map(({ page, heading }, index) => [page, heading, index] as const))(
+    '%s, %s',
+    (page, _heading, index) => {
+      const run = runs[index];
+      expect(run?.error).toBeUndefined();
+      expect(run?.lines).toEqual(modules[index]?.printed);
+      const told = run?.warnings.filter((line) => line.includes('TOLLGATE_'));
+      if (!WARNS.includes(page)) expect(told).toEqual([]);
+    },
+  );
+});
+
+it('every block of TypeScript in the pages is of the types that it says', async () => {
+  const sources = mkdtempSync(`${ROOT}test/node_modules/.docs-types-`);
+  onTestFinished(() => rmSync(sources, { recursive: true }));
+  for (const [index, { page, code }] of typed.entries()) {
+    writeFileSync(`${sources}/${page}-${index}.mts`, code);
+  }
+  expect(typed.length).toBeGreaterThan(0);
+  const compilerOptions = {
+    target: 'es2023',
+    module: 'nodenext',
+    types: ['node'],
+    strict: true,
+    skipLibCheck: true,
+    noEmit: true,
+    exactOptionalPropertyTypes: true,
+  };
+  writeFileSync(
+    `${sources}/tsconfig.json`,
+    JSON.stringify({ compilerOptions, include: ['*.mts'] }),
+  );
+  const tsc = `${ROOT}node_modules/typescript/bin/tsc`;
+  const said = await promisify(execFile)(process.execPath, [tsc, '-p', sources]).then(
+    ({ stdout }) => stdout,
+    (error: { stdout?: string }) => error.stdout ?? String(error),
+  );
+  expect(said).toBe('');
+}, 120_000);
+
+it.each(files.map(({ page, heading, code }) => [page, heading, code] as const))(
+  '%s, %s: the limits file holds limits',
+  (_page, _heading, code) => {
+    expect(parseLimits(code).length).toBeGreaterThan(0);
+  },
+);
