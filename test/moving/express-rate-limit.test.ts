@@ -43,15 +43,28 @@ const ADDRESSES = [
   '2001:db8:1:300::1',
 ];
 
+/** Requests that ask for `together=n` are answered once n of them have come, those that are refused included. */
 async function listen(limiter: RequestHandler, make = express5): Promise<string> {
   const app = make();
   app.set('trust proxy', 1);
+  const waiting: (() => void)[] = [];
+  let come = 0;
+  app.get('/come', (_request, response) => void response.send(String(come)));
+  app.use((request, _response, next) => {
+    const { together: crowd } = request.query;
+    if (crowd !== undefined && ++come === Number(crowd)) {
+      setImmediate(() => {
+        for (const answer of waiting.splice(0)) answer();
+      });
+    }
+    next();
+  });
   app.use(limiter);
   app.use((request, response) => {
     const status = Number(request.query['status'] ?? 200);
     const answer = (): void => void response.status(status).send('done');
-    if (request.query['slow'] === undefined) answer();
-    else setTimeout(answer, 20);
+    if (come < Number(request.query['together'] ?? 0)) waiting.push(answer);
+    else answer();
   });
   const server = app.listen(0, '127.0.0.1');
   onTestFinished(() => void server.close().closeAllConnections());
@@ -170,14 +183,24 @@ describe('the same traffic is answered alike', () => {
     const pair = await sideBySide({ limit: 2, skipSuccessfulRequests: true });
     for (const url of [pair.theirs, pair.ours]) {
       const leaving = new AbortController();
-      const left = ask(`${url}/?slow`, { signal: leaving.signal });
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      const left = ask(`${url}/?together=9`, { signal: leaving.signal });
+      await expect.poll(async () => (await ask(`${url}/come`)).text).toBe('1');
       leaving.abort();
       await expect(left).rejects.toThrow();
       expect((await ask(`${url}/?status=500`)).status).toBe(500);
       expect((await ask(url)).status).toBe(429);
     }
   });
+});
+
+it('a preflight is charged, as every request is in theirs', async () => {
+  const pair = await sideBySide({ limit: 2 });
+  const preflight = { origin: 'https://example.com', 'access-control-request-method': 'GET' };
+  for (const url of [pair.theirs, pair.ours]) {
+    await ask(url, { method: 'OPTIONS', headers: preflight });
+    expect((await ask(url, { method: 'HEAD' })).status).toBe(200);
+    expect((await ask(url)).status).toBe(429);
+  }
 });
 
 describe('where the two differ', () => {
@@ -228,7 +251,7 @@ describe('where the two differ', () => {
   it('requests in flight that turn out not to count cost nobody else his place', async () => {
     const pair = await sideBySide({ limit: 2, skipSuccessfulRequests: true });
     const refused = async (url: string): Promise<number> => {
-      const replies = await Promise.all(together(`${url}/?slow`, 8));
+      const replies = await Promise.all(together(`${url}/?together=8`, 8));
       return replies.filter(({ status }) => status === 429).length;
     };
     expect(await refused(pair.theirs)).toBe(6);
@@ -341,8 +364,9 @@ describe('what cannot be carried over exactly', () => {
     expect(make).toThrow(expect.objectContaining({ path }));
   });
 
-  it('what is undefined is as good as left out', () => {
-    const options = { store: undefined, handler: undefined, limit: undefined, max: 7 };
+  it('what says nothing is as good as left out', () => {
+    expect(() => fromExpressRateLimit(null as never)).toThrow(TollgateConfigError);
+    const options = { store: null, handler: undefined, limit: undefined, max: 7 };
     const [limit] = fromExpressRateLimit(options).limits;
     expect(limit.policy).toMatchObject({ limit: 7, window: 60_000 });
   });

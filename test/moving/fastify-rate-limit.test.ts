@@ -10,6 +10,7 @@ import {
 import { fastify, type FastifyInstance, type FastifyRequest } from 'fastify';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { START } from '../http/clock.ts';
+import { ask } from '../http/clients.ts';
 import { LateStore } from '../http/late-store.ts';
 import { silent } from '../http/log.ts';
 import { nextSeed } from '../seed.ts';
@@ -199,6 +200,16 @@ describe('the same traffic is answered alike', () => {
   });
 });
 
+it('a preflight is charged, as every request is in theirs', async () => {
+  const pair = await sideBySide({ max: 2 });
+  const preflight = { origin: 'https://example.com', 'access-control-request-method': 'GET' };
+  for (const url of [pair.theirs, pair.ours]) {
+    await ask(url, { method: 'OPTIONS', headers: preflight });
+    expect((await ask(url, { method: 'HEAD' })).status).toBe(200);
+    expect((await ask(url)).status).toBe(429);
+  }
+});
+
 describe('where the two differ', () => {
   it('our windows are those of the clock, theirs begin with a key’s first request', async () => {
     const pair = await sideBySide({ max: 1 });
@@ -385,7 +396,9 @@ describe('what cannot be carried over exactly', () => {
   });
 
   it('what says nothing is as good as left out', () => {
+    expect(() => fromFastifyRateLimit(null as never)).toThrow(TollgateConfigError);
     const [limit] = fromFastifyRateLimit({
+      store: null,
       ban: -1,
       global: true,
       continueExceeding: false,

@@ -21,6 +21,7 @@ export interface FromExpressRateLimit extends GateOptions<Request> {
 }
 
 const NAME = /^[A-Za-z][\w-]{0,63}$/;
+/** Theirs, for clients that look for it. */
 const MESSAGE = 'Too many requests, please try again later.';
 const UNAVAILABLE = 'Requests cannot be counted at the moment, please try again later.';
 
@@ -128,11 +129,11 @@ function keyOf({ keyGenerator, ipv6Subnet }: ExpressRateLimitOptions): KeyFuncti
 }
 
 /** Undefined would mean here that the limit does not apply, and in theirs that all such requests share a budget. */
-function definite(key: string | undefined): string {
-  if (key !== undefined) return key;
+function definite(key: string): string {
+  if (typeof key === 'string') return key;
   throw new TollgateConfigError(
     'keyGenerator',
-    'returned undefined; return a text that says whose budget is charged',
+    `returned ${String(key)}; return a text that says whose budget is charged`,
   );
 }
 

@@ -64,8 +64,14 @@ const MENDS: Readonly<Record<string, string>> = {
 
 /** @throws TollgateConfigError for an option that has no exact counterpart. */
 export function refuseOthers(options: ExpressRateLimitOptions): void {
+  if (typeof options !== 'object' || options === null) {
+    throw new TollgateConfigError(
+      '',
+      `expected the options of express-rate-limit, got ${String(options)}`,
+    );
+  }
   for (const [option, value] of Object.entries(options)) {
-    if (value === undefined || CARRIED.includes(option)) continue;
+    if (value === undefined || value === null || CARRIED.includes(option)) continue;
     const mend =
       MENDS[option] ?? `express-rate-limit 8 has no such option; it has ${CARRIED.join(', ')}`;
     throw new TollgateConfigError(option, mend);

@@ -105,11 +105,11 @@ function keysOf(options: FastifyRateLimitOptions): KeyOf {
 }
 
 /** Undefined would mean here that the limit does not apply, and in theirs that all such requests share a budget. */
-function definite(key: string | number | undefined): string {
-  if (key !== undefined) return String(key);
+function definite(key: string | number): string {
+  if (typeof key === 'string' || typeof key === 'number') return String(key);
   throw new TollgateConfigError(
     'keyGenerator',
-    'returned undefined; return a text that says whose budget is charged',
+    `returned ${String(key)}; return a text that says whose budget is charged`,
   );
 }
 

@@ -94,8 +94,20 @@ const NEUTRAL: Readonly<Record<string, unknown>> = {
 
 /** @throws TollgateConfigError for an option that has no exact counterpart. */
 export function refuseOthers(options: FastifyRateLimitOptions): void {
+  if (typeof options !== 'object' || options === null) {
+    throw new TollgateConfigError(
+      '',
+      `expected the options of @fastify/rate-limit, got ${String(options)}`,
+    );
+  }
   for (const [option, value] of Object.entries(options)) {
-    if (value === undefined || CARRIED.includes(option) || NEUTRAL[option] === value) continue;
+    if (
+      value === undefined ||
+      value === null ||
+      CARRIED.includes(option) ||
+      NEUTRAL[option] === value
+    )
+      continue;
     const mend =
       MENDS[option] ?? `@fastify/rate-limit 11 has no such option; it has ${CARRIED.join(', ')}`;
     throw new TollgateConfigError(option, mend);
