@@ -121,5 +121,5 @@ function suite(framework, title, minutes) {
   };
 }
 
-export const fastify = suite('fastify', 'Fastify', 2.5);
-export const express = suite('express', 'Express', 3);
+export const fastify = suite('fastify', 'Fastify', 5);
+export const express = suite('express', 'Express', 5);

@@ -65,7 +65,7 @@ function measured(samples) {
 export const decisions = {
   title: 'Decisions in memory',
   rounds: 5,
-  minutes: 4,
+  minutes: 6,
   settings: { keys: 1_000_000 },
   quick: { keys: 200_000 },
   measure(options) {
@@ -102,8 +102,8 @@ export const decisions = {
 /** The longest pauses of the event loop while keys come and while they expire. */
 export const expiry = {
   title: 'Keys that come and go',
-  rounds: 2,
-  minutes: 1.8,
+  rounds: 3,
+  minutes: 3.5,
   settings: { keys: 1_000_000, windowMs: 3_500, fillMs: 1_900 },
   quick: { keys: 200_000, windowMs: 1_500, fillMs: 800 },
   measure(options) {

@@ -69,7 +69,7 @@ function measured(samples) {
 export const redis = {
   title: 'Decisions over Redis',
   rounds: 3,
-  minutes: 5,
+  minutes: 8,
   settings: { seconds: 1, warmSeconds: 0.5, keys: 50_000 },
   quick: { seconds: 0.3, warmSeconds: 0.2, keys: 5_000 },
   async measure(options) {
