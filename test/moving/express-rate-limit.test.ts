@@ -320,6 +320,13 @@ describe('where the two differ', () => {
     ]);
   });
 
+  it('an IPv4 address is one client in all notations', async () => {
+    const pair = await sideBySide({ limit: 1 });
+    await askBoth(pair, '/', { 'x-forwarded-for': '203.0.113.7' });
+    const { theirs, ours } = await askBoth(pair, '/', { 'x-forwarded-for': '64:ff9b::cb00:7107' });
+    expect([theirs.status, ours.status]).toEqual([200, 429]);
+  });
+
   it('a limit that is no number is a fault, and not no limit', async () => {
     const pair = await sideBySide({ limit: () => Number.NaN });
     const { theirs, ours } = await askBoth(pair, '/');

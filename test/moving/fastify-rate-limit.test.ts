@@ -281,6 +281,44 @@ describe('where the two differ', () => {
     ]);
   });
 
+  it('HEAD shares the budget of GET, on a route with numbers of its own too', async () => {
+    const route = { max: 1, timeWindow: 60_000 };
+    const { limits } = fromFastifyRateLimit({ ...route, nameSpace: 'route' });
+    const pair = await sideBySide(
+      { max: 9 },
+      {
+        routes: (app) => {
+          const rateLimit = app.hasDecorator('tollgate') ? { limits, inherit: false } : route;
+          app.get('/', { config: { rateLimit: rateLimit as never } }, async () => 'Hello');
+        },
+      },
+    );
+    await askBoth(pair, '/');
+    const statuses = [pair.theirs, pair.ours].map(
+      async (url) => (await ask(url, { method: 'HEAD' })).status,
+    );
+    expect(await Promise.all(statuses)).toEqual([200, 429]);
+  });
+
+  it('ours runs where it is registered, theirs behind the hooks of the application', async () => {
+    const order: string[] = [];
+    const keyGenerator = (): string => {
+      order.push('limit');
+      return 'everyone';
+    };
+    const pair = await sideBySide(
+      { max: 9, keyGenerator },
+      {
+        routes: (app) => {
+          app.addHook('onRequest', async () => void order.push('hook'));
+          furnish(app);
+        },
+      },
+    );
+    await askBoth(pair, '/');
+    expect(order).toEqual(['hook', 'limit', 'limit', 'hook']);
+  });
+
   it('a key at its limit is not forgotten for want of room', async () => {
     const options = { max: 1, keyGenerator: userOf };
     const store = datedStore();
