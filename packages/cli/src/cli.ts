@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 import { TollgateConfigError, TollgateStoreError } from '@tollgate/core';
-import { keysCommand } from './commands/keys.ts';
 import { replayCommand } from './commands/replay.ts';
 import { schemaCommand } from './commands/schema.ts';
+import { keysCommand } from './keys/command.ts';
 import { UnreadableLogError } from './log/bytes.ts';
-import { HELP, UsageError } from './usage.ts';
+import { HELP, helpOf, UsageError } from './usage.ts';
 
 const COMMANDS = new Map<string, (args: readonly string[]) => string | Promise<string>>([
   ['replay', replayCommand],
@@ -14,9 +14,10 @@ const COMMANDS = new Map<string, (args: readonly string[]) => string | Promise<s
 
 async function run([name, ...args]: readonly string[]): Promise<string> {
   if (name === undefined) throw new UsageError('Which command?');
-  if (name === 'help' || name === '--help' || name === '-h' || args.includes('--help')) return HELP;
+  if (name === 'help' || name === '--help' || name === '-h') return HELP;
   const command = COMMANDS.get(name);
   if (command === undefined) throw new UsageError(`There is no command "${name}".`);
+  if (args.includes('--help') || args.includes('-h')) return helpOf(name);
   return command(args);
 }
 
@@ -28,8 +29,11 @@ function fail(error: unknown): void {
     process.stderr.write(`tollgate: ${error.message}\n`);
     process.exitCode = 2;
   } else if (error instanceof TollgateStoreError) {
-    const cause = error.cause instanceof Error ? ` (${error.cause.message})` : '';
-    process.stderr.write(`tollgate: ${error.message}${cause}\n`);
+    const cause = error.cause instanceof Error ? error.cause.message : '';
+    const isCluster = /\bMOVED\b|cross-?slot/i.test(cause);
+    const told = error.message.includes(cause) ? error.message : `${error.message} (${cause})`;
+    const mend = isCluster ? '; this Redis is a cluster: add --cluster' : '';
+    process.stderr.write(`tollgate: ${told}${mend}\n`);
     process.exitCode = 1;
   } else throw error;
 }

@@ -1,21 +1,11 @@
-import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { createLimiter, parseLimits, limiterLimits } from '@tollgate/core';
-import { redisStore } from '@tollgate/core/redis';
-import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { build, ROOT } from '../../../test/readme/built.ts';
-import { RedisServer } from '../../../test/redis/server.ts';
 import type { ReplayReport } from '../src/index.ts';
-
-interface Ended {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
-}
+import { type Ended, tollgate as run } from './tollgate.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'tollgate-cli-'));
 const at = (name: string): string => join(folder, name);
@@ -24,20 +14,8 @@ const LIMITS = {
 };
 const LINE = '2001:db8::7 - - [10/Oct/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1\n';
 
-/** Runs the command as it is built. */
-async function tollgate(args: readonly string[], input = ''): Promise<Ended> {
-  const child = spawn(process.execPath, [`${ROOT}packages/cli/dist/cli.mjs`, ...args], {
-    cwd: folder,
-  });
-  let [out, err] = ['', ''];
-  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()));
-  // A command that does not read its input may be gone before it was written.
-  child.stdin.on('error', () => undefined);
-  child.stdin.end(input);
-  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
-  return { code, out, err };
-}
+const tollgate = (args: readonly string[], input = ''): Promise<Ended> =>
+  run(args, { cwd: folder, input });
 
 beforeAll(() => {
   build();
@@ -79,9 +57,6 @@ describe('tollgate replay', () => {
     [['replay', 'access.log', '--limits', 'limits.json', '--html', './no/r.html'], '--html: ./no'],
     [['reply'], 'There is no command "reply"'],
     [[], 'Which command?'],
-    [['keys', 'ban', 'x'], 'keys needs peek or reset, got "ban"'],
-    [['keys', 'peek', 'x', '--redis', 'redis://h'], 'keys peek needs --limits'],
-    [['keys', 'peek', 'x', '--limits', 'limits.json'], 'keys peek needs --redis'],
   ])('says what is wrong with %j, and ends with 2', async (args, message) => {
     const { code, out, err } = await tollgate(args);
     expect(err).toContain(message);
@@ -95,45 +70,4 @@ it('tollgate schema prints what is published', async () => {
   expect(code).toBe(0);
   const published = readFileSync(`${ROOT}packages/cli/limits.schema.json`, 'utf8');
   expect(JSON.parse(published)).toEqual(JSON.parse(out));
-});
-
-describe('tollgate keys', () => {
-  let server: RedisServer;
-  let url: string;
-  beforeAll(async () => {
-    server = await RedisServer.start();
-    url = `redis://127.0.0.1:${server.port}`;
-  });
-  afterAll(() => server.stop());
-
-  it('shows what a key has left, and forgets it', async () => {
-    const client = new Redis(url);
-    const limiter = createLimiter({
-      store: redisStore(client, { deadlineMs: 5_000 }),
-      limits: limiterLimits(parseLimits(JSON.stringify(LIMITS))),
-    });
-    await limiter.consume({ api: '2001:db8::/56' }, { cost: 2 });
-    const peek = ['keys', 'peek', '2001:db8::7', '--redis', url, '--limits', 'limits.json'];
-    const json = await tollgate([...peek, '--json']);
-    expect(json.err).toBe('');
-    const [verdict] = (JSON.parse(json.out) as { verdicts: object[] }).verdicts;
-    expect(verdict).toMatchObject({ name: 'api', key: '2001:db8::/56', remaining: 0 });
-    expect((await tollgate(peek)).out).toContain('0 of 2 left');
-
-    const reset = ['keys', 'reset', '2001:db8::/56', '--redis', url, '--limit', 'api'];
-    expect((await tollgate(reset)).out).toBe('api  2001:db8::/56: forgotten\n');
-    expect((await limiter.peek({ api: '2001:db8::/56' })).remaining).toBe(2);
-    await limiter.close();
-    client.disconnect();
-  });
-
-  it('ends with 1 when Redis is not there, and tells no password', async () => {
-    const gone = ['--redis', 'redis://user:s3cret@127.0.0.1:1', '--limits', 'limits.json'];
-    for (const action of ['peek', 'reset']) {
-      const { code, out, err } = await tollgate(['keys', action, 'x', ...gone]);
-      expect([code, out]).toEqual([1, '']);
-      expect(err).toMatch(/^tollgate: /);
-      expect(err).not.toContain('s3cret');
-    }
-  });
 });

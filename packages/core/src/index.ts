@@ -4,7 +4,7 @@ export type { BanOptions, BanRule } from './ban.ts';
 export type { Decision } from './decision.ts';
 export type { WhenStoreFails } from './booking.ts';
 export type { Reason, Source, Verdict } from './verdict.ts';
-export type { Duration } from './duration.ts';
+export { type Duration, parseDuration } from './duration.ts';
 export {
   TollgateArgumentError,
   TollgateClosedError,

@@ -12,14 +12,14 @@ export function mostRefused(tallies: readonly Tally[], count: number): readonly 
   }
   return [...byName.values()]
     .flatMap((same) => topOf(same, count))
-    .toSorted((a, b) => b.count - a.count);
+    .toSorted((a, b) => b.count - a.count || (a.limit < b.limit ? -1 : a.limit > b.limit ? 1 : 0));
 }
 
 /** Of tallies of one limit, the latest last. */
 function topOf(tallies: readonly Tally[], count: number): RefusedKey[] {
   const { name: limit = '', shadow = false } = tallies.at(-1) ?? {};
   return merged(tallies)
-    .toSorted((a, b) => b.count - a.count || b.error - a.error)
+    .toSorted((a, b) => b.count - a.count || b.error - a.error || (a.key < b.key ? -1 : 1))
     .slice(0, count)
     .map(({ key, count: times, error, firstMs, lastMs }) => ({
       limit,
