@@ -99,7 +99,7 @@ describe('the most refused keys of a process', () => {
     expect(keys(3)).toEqual(['early', 'late']);
     at(26 * HOUR_MS);
     refuse(limiter, 'last');
-    expect(keys()).toEqual(['late', 'last']);
+    expect(keys()).toEqual(['last', 'late']);
     // A clock that steps back counts in the hour it says.
     at(3 * HOUR_MS);
     refuse(limiter, 'late');

@@ -8,6 +8,7 @@ import {
   type Lane,
   type Limiter,
   type MaybePromise,
+  type MostRefusedOptions,
   type Outcome,
   type Refusal,
   type Rejections,
@@ -106,7 +107,10 @@ export function rateLimit(options: ExpressOptions): ExpressGate {
     limiter: gate.limiter,
     consume: (request: IncomingMessage) => gate.consume(request as Request),
     rejections: () => gate.rejections(),
-    mostRefused: (name, options) => gate.mostRefused(name, options),
+    mostRefused: <Fleet extends boolean = false>(
+      name?: string,
+      options?: MostRefusedOptions<Fleet>,
+    ) => gate.mostRefused(name, options),
     close: () => gate.close(),
   });
 }

@@ -10,15 +10,19 @@ export const SHARED = {
   json: { type: 'boolean' },
 } as const;
 
+type Text = { readonly type: 'string' };
+
 /** What those about one key take. */
-export const OF_A_KEY = {
+export const OF_A_KEY: typeof SHARED & { readonly 'hash-tag': Text; readonly as: Text } = {
   ...SHARED,
   'hash-tag': { type: 'string' },
   as: { type: 'string' },
-} as const;
+};
 
 /** What those take that change something. */
-export const CHANGING = { ...OF_A_KEY, yes: { type: 'boolean', short: 'y' } } as const;
+export const CHANGING: typeof OF_A_KEY & {
+  readonly yes: { readonly type: 'boolean'; readonly short: 'y' };
+} = { ...OF_A_KEY, yes: { type: 'boolean', short: 'y' } };
 
 /** Where Redis is, and what the service's store was told. */
 export interface StoreValues {

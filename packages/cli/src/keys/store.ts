@@ -1,6 +1,6 @@
 import { TollgateStoreError } from '@tollgate/core';
 import type { RedisStore } from '@tollgate/core/redis';
-import type { Cluster, Redis, RedisOptions } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import { UsageError } from '../usage.ts';
 import { addressOf, type StoreValues } from './options.ts';
 
@@ -63,7 +63,7 @@ function clientFor({ Redis, Cluster }: Clients, url: URL, cluster: boolean): Red
   const { protocol, hostname, port, username, password, pathname } = url;
   // Of an address in brackets.
   const host = hostname.replaceAll(/[[\]]/g, '');
-  const node: RedisOptions = {
+  const node = {
     connectTimeout: DEADLINE_MS,
     maxRetriesPerRequest: 0,
     enableOfflineQueue: false,
@@ -87,7 +87,7 @@ function clientFor({ Redis, Cluster }: Clients, url: URL, cluster: boolean): Red
 }
 
 /** Why a connection failed; a cluster says of its nodes why. */
-function reasonOf(error: Error & { lastNodeError?: Error; code?: string }): string {
-  const { message, code = 'no connection' } = error.lastNodeError ?? error;
+function reasonOf(error: Error & { readonly lastNodeError?: Error }): string {
+  const { message, code = 'no connection' }: NodeJS.ErrnoException = error.lastNodeError ?? error;
   return message === '' ? code : message;
 }
