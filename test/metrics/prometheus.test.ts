@@ -1,6 +1,8 @@
 import { channel } from 'node:diagnostics_channel';
 import { createLimiter, fixedWindow, type LeaseEvent, memoryStore } from '@tollgate/core';
 import { collectPrometheus } from '@tollgate/core/prometheus';
+import { redisStore } from '@tollgate/core/redis';
+import { Redis } from 'ioredis';
 import {
   Counter,
   type OpenMetricsContentType,
@@ -8,6 +10,7 @@ import {
   register as defaultRegister,
 } from 'prom-client';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { silent } from '../http/log.ts';
 import { parsed, scrape } from './scrape.ts';
 import { type Expected, Service } from './service.ts';
 
@@ -125,6 +128,27 @@ describe('a scrape', () => {
     expect((await valuesOf(register))['tollgate_memory_keys']).toBe(5);
     gone.close();
     expect((await valuesOf(register))['tollgate_memory_keys']).toBe(store.size);
+  });
+
+  it('counts a fault once that several limiters on a store meet', async () => {
+    const register = new Registry();
+    onTestFinished(collectPrometheus({ register }));
+    // Nobody listens there.
+    const client = new Redis(1, '127.0.0.1', { lazyConnect: true });
+    const store = redisStore(client, { breaker: { failures: 1, probeMs: 600_000 } });
+    const limiters = [1, 2, 3].map(() => createLimiter({ store, limits, logger: silent }));
+    for (const limiter of limiters) {
+      for (const key of ['a', 'b']) await limiter.consume({ ip: key });
+    }
+    expect(await valuesOf(register)).toMatchObject({
+      'tollgate_decisions_degraded_total outcome=admitted': 4,
+      'tollgate_decisions_degraded_total outcome=limited': 2,
+      'tollgate_store_errors_total store=tollgate:': 1,
+      'tollgate_store_state state=down store=tollgate:': 1,
+    });
+    for (const limiter of limiters) await limiter.close();
+    const names = Object.keys(await valuesOf(register));
+    expect(names.filter((name) => name.startsWith('tollgate_store_state'))).toEqual([]);
   });
 
   it('counts leases', async () => {
