@@ -24,7 +24,11 @@ const pages = readdirSync(`${ROOT}docs`).filter((file) => file.endsWith('.md'));
 const blocks = pages.flatMap((page) =>
   blocksOf(readFileSync(`${ROOT}docs/${page}`, 'utf8')).map((block) => ({ page, ...block })),
 );
-const modules = blocks.filter(({ language }) => language === 'js');
+/** A module that starts itself anew, as a cluster does, runs in a process of its own. */
+const isProgram = ({ code }: { readonly code: string }): boolean => code.includes('node:cluster');
+const scripts = blocks.filter(({ language }) => language === 'js');
+const modules = scripts.filter((block) => !isProgram(block));
+const programs = scripts.filter(isProgram);
 const typed = blocks.filter(({ language }) => language === 'ts');
 const files = blocks.filter(({ language }) => language === 'json');
 
@@ -32,6 +36,7 @@ const files = blocks.filter(({ language }) => language === 'json');
 const provider = createServer((_, response) => response.end('sent'));
 const runs: Run[] = [];
 let redis: RedisServer;
+let env: NodeJS.ProcessEnv;
 let child: ChildProcess;
 let folder: string;
 
@@ -46,14 +51,12 @@ beforeAll(async () => {
     writeFileSync(path, code);
     return path;
   });
-  child = fork(new URL('readme/run.mjs', import.meta.url), paths, {
-    execArgv: [],
-    env: {
-      ...process.env,
-      REDIS_URL: `redis://127.0.0.1:${redis.port}`,
-      PROVIDER_URL: `http://127.0.0.1:${(provider.address() as AddressInfo).port}`,
-    },
-  });
+  env = {
+    ...process.env,
+    REDIS_URL: `redis://127.0.0.1:${redis.port}`,
+    PROVIDER_URL: `http://127.0.0.1:${(provider.address() as AddressInfo).port}`,
+  };
+  child = fork(new URL('readme/run.mjs', import.meta.url), paths, { execArgv: [], env });
   await new Promise<void>((resolve, reject) => {
     child.on('message', (message: Run | string) => {
       if (typeof message !== 'string') runs.push(message);
@@ -82,6 +85,17 @@ describe('every block of JavaScript in the pages is a module that prints what it
     },
   );
 });
+
+it.each(programs.map(({ page, heading, ...program }) => [page, heading, program] as const))(
+  '%s, %s: the program prints what it says, and ends',
+  async (_page, _heading, { code, printed }) => {
+    const path = `${folder}/program.mjs`;
+    writeFileSync(path, code);
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [path], { env });
+    expect(stdout.split('\n').filter((text) => text !== '')).toEqual(printed);
+    expect(stderr).not.toContain('TOLLGATE_');
+  },
+);
 
 it('every block of TypeScript in the pages is of the types that it says', async () => {
   const sources = mkdtempSync(`${ROOT}test/node_modules/.docs-types-`);
