@@ -25,6 +25,7 @@ export async function peekCommand(args: readonly string[]): Promise<string> {
     throw new UsageError('keys peek needs --limits <file>, for the policies.');
   }
   const target = await targetOf('peek', positionals, values);
+  tellNotes(target);
   const decision = await withLimiter('peek', values, target, (limiter) =>
     limiter.peek(target.keys),
   );
@@ -101,18 +102,22 @@ async function change(
   { question, run, done, told }: Change,
 ): Promise<string> {
   const lines = Object.entries(target.keys).map(([name, key = '']) => `${name}  ${printable(key)}`);
+  tellNotes(target);
   if (values.yes !== true && !(await confirm(lines, question))) return 'Nothing was changed.\n';
   await withLimiter(action, values, target, run);
   return values.json === true ? json(told) : lines.map((line) => `${line}: ${done}\n`).join('');
 }
 
+function tellNotes({ notes }: Target): void {
+  for (const note of notes) process.stderr.write(`tollgate: ${printable(note)}\n`);
+}
+
 async function withLimiter<T>(
   action: string,
   values: StoreValues,
-  { limits, notes }: Target,
+  { limits }: Target,
   use: (limiter: Limiter<RedisStore>) => Promise<T>,
 ): Promise<T> {
-  for (const note of notes) process.stderr.write(`tollgate: ${printable(note)}\n`);
   const { store, close } = await openStore(action, values);
   const errors: unknown[] = [];
   // A limit that answers without its store would tell an operator a tale.
