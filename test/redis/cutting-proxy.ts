@@ -21,7 +21,7 @@ export class CuttingProxy {
         });
       }
       near.on('data', (request: Buffer) => {
-        if (this.armed && /evalsha/i.test(request.toString('latin1'))) {
+        if (this.armed && /eval/i.test(request.toString('latin1'))) {
           this.armed = false;
           cut = true;
         }

@@ -1,11 +1,12 @@
 import { createLimiter, fixedWindow, type Limiter, type RefusedKey } from '@tollgate/core';
-import type { RedisStore } from '@tollgate/core/redis';
+import { redisStore, type RedisStore } from '@tollgate/core/redis';
 import fc from 'fast-check';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { HeavyHitters } from '../../packages/core/src/refusals/heavy-hitters.ts';
 import { tallyOf } from '../../packages/core/src/refusals/recent.ts';
 import { build } from '../readme/built.ts';
+import { CuttingProxy } from './cutting-proxy.ts';
 import { Fleet } from './fleet.ts';
 import { limiterOn, PATIENT, storeAt } from './limiters.ts';
 import { RedisServer } from './server.ts';
@@ -234,11 +235,29 @@ describe('what is handed on', () => {
     await again.stop();
   });
 
+  it('is counted once, whether or not Redis was heard to count it', async () => {
+    const proxy = await CuttingProxy.start(server.port);
+    const store = storeAt(proxy.port, PATIENT);
+    const { limiter, errors } = limiterOn(store, { policy: closed });
+    await limiter.consume({ a: 'ada' });
+    proxy.cutNext();
+    // Redis carries it out, and its answer is lost.
+    await limiter.mostRefused('a', FLEET).catch(() => undefined);
+    expect(errors).toHaveLength(1);
+    await expect
+      .poll(() => limiter.consume({ a: 'ada' }), { timeout: 20_000 })
+      .toMatchObject({ source: 'store' });
+    const counted = limiter.mostRefused('a')[0]?.count ?? 0;
+    const [ada] = await limiter.mostRefused('a', FLEET);
+    expect(ada?.count).toBe(counted);
+    await limiter.close();
+    await proxy.stop();
+  });
+
   it('takes nobody’s right to decide away where Redis does not take it', async () => {
     await root.call(...(['ACL', 'SETUSER', 'narrow', 'on', '>pw', '~*', '+@all', '-get'] as const));
     const client = new Redis({ port: server.port, username: 'narrow', password: 'pw' });
     client.on('error', () => undefined);
-    const { redisStore } = await import('@tollgate/core/redis');
     const store = redisStore(client, { ...PATIENT, breaker: { failures: 1 } });
     await expect(
       store.tally([tallyOf('api', false, new HeavyHitters(1), (key) => key)]),
