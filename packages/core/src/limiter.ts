@@ -88,8 +88,7 @@ export class Limiter<S extends Store = Store> {
   private readonly slots: HeldSlots;
   private readonly waiting = new WaitingLines();
   private readonly audit: Audit;
-  /** Which keys were refused. For gates, which refuse some themselves. */
-  readonly refusals: Refusals;
+  private readonly refusals: Refusals;
   /** What answers in place of a store that may fail. */
   private readonly fallback: Fallback | undefined;
   /** Of what was charged while the store was out. Made when that first happens. */
