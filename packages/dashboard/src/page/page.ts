@@ -59,7 +59,7 @@ export const PAGE: string = `<!doctype html>
 </fieldset>
 </div>
 <main id="limits" tabindex="-1" aria-label="Limits"></main>
-<footer class="quiet"><p id="about-plots"></p><p id="about-keys"></p></footer>
+<footer class="quiet"><p id="about-plots"></p><p id="about-keys"></p><p id="about-store"></p></footer>
 </div>
 <dialog id="key" aria-labelledby="key-name"><div class="sheet">
 <header><div><p class="quiet" id="key-limit"></p><h2 id="key-name"></h2></div><button type="button" class="close" id="key-close">Close</button></header>

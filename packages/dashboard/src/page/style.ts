@@ -70,6 +70,7 @@ input, select {
   display: block; width: 100%; margin-top: .1875rem; padding: .4375rem .625rem; min-height: 2.5rem;
   background: var(--card); border: 1px solid var(--quiet);
 }
+::placeholder { color: var(--quiet); opacity: 1; }
 button {
   min-height: 2.5rem; padding: .375rem .9375rem; background: var(--card); border: 1px solid var(--quiet); cursor: pointer;
   font-weight: 500;
@@ -138,7 +139,7 @@ tbody tr + tr { border-top: 1px solid var(--line); }
   display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 0 .75rem; width: 100%; text-align: left; border: 0;
   background: none; padding: .375rem .375rem; min-height: 2.75rem; border-radius: 6px; font-weight: normal;
 }
-.row .name { font: .875rem/1.4 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; unicode-bidi: isolate; }
+.row .name { font: .875rem/1.4 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; overflow: hidden; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2; unicode-bidi: isolate; }
 .row .many { font-variant-numeric: tabular-nums; font-weight: 600; text-align: right; }
 .row .quiet { line-height: 1.3; }
 .row .quiet:last-child { text-align: right; }

@@ -108,7 +108,7 @@ function makeCard(limit) {
     const refusedWord = next.shadow ? 'would be refused' : 'refused';
     badge.hidden = !next.shadow;
     say(policy, policyText(next));
-    say(rules, rulesText(next));
+    say(rules, rulesText(next, state.store));
     say(admitted.value, count(total.admitted));
     say(refused.name, next.shadow ? 'Would refuse' : 'Refused');
     say(refused.value, count(total.refused));
@@ -133,7 +133,7 @@ function makeCard(limit) {
       now: state.atMs,
       words: {
         heading: next.shadow ? 'Would be refused most' : 'Most refused',
-        scope: state.refusedOf === 'fleet' ? 'all processes' : 'this process',
+        scope: (state.refusedOf === 'fleet' ? 'all processes' : 'this process') + ', 24 h',
         empty: next.shadow ? 'It would not have refused anybody yet.' : 'Nobody was refused yet. Keys stand here once this limit refuses them.',
       },
     });
@@ -147,8 +147,11 @@ function policyText({ policies, varies }) {
   return 'By request: ' + texts.join(' · ');
 }
 
-function rulesText({ ban, whenStoreFails }) {
-  return (ban === undefined ? '' : 'Keys are ' + ban + '. ') + 'When the store fails: ' + whenStoreFails + '.';
+/** A store in this process does not fail. */
+function rulesText({ ban, whenStoreFails }, { shared }) {
+  const bans = ban === undefined ? [] : ['Keys are ' + ban + '.'];
+  const failing = shared ? ['When the store fails: ' + whenStoreFails + '.'] : [];
+  return [...bans, ...failing].join(' ');
 }
 
 function showLimits(state) {

@@ -83,6 +83,8 @@ function showStore({ state, sinceMs, lastError, shared }) {
   byId('store').className = 'pill ' + kind;
   say(byId('store'), name + ' ' + state + ' since ' + instant(sinceMs));
   const banner = byId('store-banner');
+  const about = state === 'up' && lastError !== undefined ? 'The last trouble with the store: ' + printable(lastError) : '';
+  say(byId('about-store'), about);
   banner.hidden = state === 'up';
   say(banner, state === 'up' ? '' : 'The store does not answer since ' + instant(sinceMs) + ', and each limit does what it says for that.' + (lastError === undefined ? '' : ' ' + printable(lastError)));
 }
