@@ -1,4 +1,11 @@
-import { custom, everyone, type GateOptions, slidingWindow, tokenBucket } from '@tollgate/core';
+import {
+  custom,
+  everyone,
+  type GateLimitOptions,
+  type GateOptions,
+  slidingWindow,
+  tokenBucket,
+} from '@tollgate/core';
 import { dashboard, type DashboardOptions } from '@tollgate/dashboard';
 import { tollgate } from '@tollgate/fastify';
 import { fastify, type FastifyInstance, type FastifyRequest } from 'fastify';
@@ -20,7 +27,7 @@ const byHeader = custom<FastifyRequest>(({ headers }) =>
 );
 
 /** Two limits, of which the first refuses from the sixth request of a key on, and one in shadow mode. */
-const LIMITS: GateOptions<FastifyRequest>['limits'] = [
+const LIMITS: readonly GateLimitOptions<FastifyRequest>[] = [
   {
     name: 'caller',
     by: byHeader,

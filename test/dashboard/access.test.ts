@@ -251,14 +251,16 @@ describe.each(MOUNTINGS)('$name', ({ mount }) => {
 });
 
 describe.each(FRAMEWORKS)('$name', ({ mount }) => {
-  it('reads bodies that a parser in front has taken', async () => {
-    const { page } = await mount({ gate, parsesBodies: true });
-    expect((await post(`${page}/api/peek`, KEY)).status).toBe(200);
-    expect((await post(`${page}/api/peek`, '[]')).status).toBe(400);
-    expect((await post(`${page}/api/peek`, 'x', { 'Content-Type': 'text/plain' })).status).toBe(
-      415,
-    );
-  });
+  it.each(['json', 'raw', 'text'] as const)(
+    'reads bodies that a %s parser took',
+    async (parser) => {
+      const { page } = await mount({ gate, parser });
+      expect((await post(`${page}/api/peek`, KEY)).status).toBe(200);
+      expect((await post(`${page}/api/peek`, '[]')).status).toBe(400);
+      const asText = { 'Content-Type': 'text/plain' };
+      expect((await post(`${page}/api/peek`, '{}', asText)).status).toBe(415);
+    },
+  );
 
   it('is outside the limits that it shows', async () => {
     const { page, url } = await mount({ gate });
@@ -270,7 +272,7 @@ describe.each(FRAMEWORKS)('$name', ({ mount }) => {
   });
 });
 
-it.each([
+it.each<[string, object]>([
   ['authorize', {}],
   ['authorize', { authorize: true }],
   ['authorise', { authorize: () => true, authorise: () => true }],

@@ -24,8 +24,8 @@ export interface Setup {
   readonly options?: Partial<DashboardOptions<Visitor>>;
   /** Default `/tollgate`. */
   readonly prefix?: string;
-  /** Whether a body parser of the app's stands in front of everything. */
-  readonly parsesBodies?: boolean;
+  /** A body parser of the app's in front of everything; default none. */
+  readonly parser?: 'json' | 'raw' | 'text';
 }
 
 export interface Mounted {
@@ -59,7 +59,7 @@ async function listen(server: Server, stop: () => unknown): Promise<string> {
 
 function inExpress(make: typeof express5): Mounting['mount'] {
   return async (setup) => {
-    const { prefix = '/tollgate', parsesBodies = false } = setup;
+    const { prefix = '/tollgate', parser } = setup;
     const app = make();
     const gate = rateLimit({ logger: silent, ...setup.gate } as ExpressOptions);
     const page = dashboard(gate, optionsOf(setup));
@@ -67,7 +67,7 @@ function inExpress(make: typeof express5): Mounting['mount'] {
       Object.assign(request, { user: request.get('x-user') });
       next();
     });
-    if (parsesBodies) app.use(make.json());
+    if (parser !== undefined) app.use(make[parser]({ type: () => true }));
     app.use(prefix, page);
     app.use(gate);
     app.get('/limited', (_request, response) => {
@@ -82,13 +82,15 @@ function inExpress(make: typeof express5): Mounting['mount'] {
 }
 
 async function inFastify(setup: Setup): Promise<Mounted> {
-  const { prefix = '/tollgate', parsesBodies = false } = setup;
+  const { prefix = '/tollgate', parser } = setup;
   const app = fastify({ forceCloseConnections: true });
   app.decorateRequest('user', undefined);
   app.addHook('onRequest', async (request) => {
     Object.assign(request, { user: request.headers['x-user'] });
   });
-  if (parsesBodies) app.addContentTypeParser('text/plain', async () => 'parsed');
+  if (parser !== undefined) {
+    app.addContentTypeParser('*', { parseAs: 'string' }, async () => 'parsed');
+  }
   await app.register(tollgate, { logger: silent, ...setup.gate } as FastifyOptions);
   app.get('/limited', () => 'served');
   await app.register(dashboard(app.tollgate, optionsOf(setup)).fastify, { prefix });

@@ -25,11 +25,17 @@ export async function jsonBody(
     throw new BodyError(415, 'Send JSON, with Content-Type: application/json.');
   }
   const { body } = request as { readonly body?: unknown };
-  const value = request.readableEnded && body !== undefined ? body : parsed(await text(request));
+  const isTaken = request.readableEnded && body !== undefined;
+  const value = isTaken ? fromParser(body) : parsed(await text(request));
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
     return value as Readonly<Record<string, unknown>>;
   }
   throw new BodyError(400, 'The body must be a JSON object.');
+}
+
+/** What a body parser left behind: what it read, or the body as it came. */
+function fromParser(body: unknown): unknown {
+  return typeof body === 'string' || Buffer.isBuffer(body) ? parsed(String(body)) : body;
 }
 
 async function text(request: IncomingMessage): Promise<string> {

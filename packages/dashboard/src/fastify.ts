@@ -20,10 +20,14 @@ export interface FastifyHost {
   removeAllContentTypeParsers(): unknown;
   addContentTypeParser(
     type: string,
-    parser: (request: never, payload: never, done: (error: null) => void) => void,
+    parser: (request: unknown, payload: unknown, done: (error: null) => void) => void,
   ): unknown;
   addHook(name: 'onClose', hook: () => Promise<void>): unknown;
-  all(path: string, options: object, handler: (request: never, reply: never) => unknown): unknown;
+  all(
+    path: string,
+    options: object,
+    handler: (request: MountedRequest, reply: MountedReply) => unknown,
+  ): unknown;
 }
 
 /** A Fastify plugin. */
@@ -42,10 +46,8 @@ export function mountIn<R>(desk: Desk<R>, close: () => void): FastifyMount {
       path: string,
     ): Promise<unknown> => send(reply, await desk.answer(request as R, request.raw, path));
     const unlimited = { config: { rateLimit: false } };
-    app.all('/', unlimited, (request: MountedRequest, reply: MountedReply) =>
-      answer(request, reply, '/'),
-    );
-    app.all('/*', unlimited, (request: MountedRequest, reply: MountedReply) =>
+    app.all('/', unlimited, (request, reply) => answer(request, reply, '/'));
+    app.all('/*', unlimited, (request, reply) =>
       answer(request, reply, `/${(request.params as { readonly '*': string })['*']}`),
     );
   };

@@ -1,5 +1,11 @@
 import { channel } from 'node:diagnostics_channel';
-import { createLimiter, type Decision, fixedWindow, tokenBucket } from '@tollgate/core';
+import {
+  createLimiter,
+  type Decision,
+  fixedWindow,
+  type Policy,
+  tokenBucket,
+} from '@tollgate/core';
 import { expect, it } from 'vitest';
 import { dashboard } from '../src/index.ts';
 import { type Outcome, Series, STEPS } from '../src/series.ts';
@@ -55,7 +61,7 @@ it('says when the oldest step began', () => {
   expect(traffic.ageMs('2m')).toBe(119_000);
 });
 
-function refusal(key: string, policy = fixedWindow({ limit: 0, window: '1s' })): Decision {
+function refusal(key: string, policy: Policy = fixedWindow({ limit: 0, window: '1s' })): Decision {
   const limiter = createLimiter({ limits: [{ name: 'caller', policy }] });
   return limiter.consume({ caller: key });
 }

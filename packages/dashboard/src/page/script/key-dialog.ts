@@ -22,14 +22,9 @@ const QUESTIONS = {
   unban: ['Lift the ban of this key, and forget the refusals counted towards the next one?', 'Lift the ban', 'The ban is lifted.'],
 };
 
-async function post(action, body) {
-  const answer = await fetch(base + 'api/' + action, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify(body),
-    signal: AbortSignal.timeout(10000),
-  });
-  return read(answer);
+function post(action, body) {
+  const headers = { 'Content-Type': 'application/json' };
+  return request('api/' + action, { method: 'POST', headers, body: JSON.stringify(body) }, 10000);
 }
 
 function note(text, isBad) {

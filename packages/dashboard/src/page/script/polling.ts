@@ -19,6 +19,17 @@ async function read(answer) {
   throw new Error((body && body.error) || 'The server answered ' + answer.status + '.');
 }
 
+/** Asks the server. What is wrong is thrown in words. */
+async function request(path, options, mostMs) {
+  let answer;
+  try {
+    answer = await fetch(base + path, { ...options, signal: AbortSignal.timeout(mostMs) });
+  } catch {
+    throw new Error('The server does not answer.');
+  }
+  return read(answer);
+}
+
 const chosenRange = () => document.querySelector('input[name=range]:checked').value;
 
 async function poll() {
@@ -27,15 +38,14 @@ async function poll() {
   if (document.hidden) return showLive('warn', 'Paused');
   let wait = EVERY_MS[chosenRange()];
   try {
-    const answer = await fetch(base + 'api/state?range=' + chosenRange(), { signal: AbortSignal.timeout(8000) });
-    const state = await read(answer);
+    const state = await request('api/state?range=' + chosenRange(), {}, 8000);
     if (mine !== round) return;
     latest = state;
     show(state);
     if (dialog.open && opened) void peek();
   } catch (error) {
     if (mine !== round) return;
-    showFailure(error);
+    showFailure(error.message);
     wait = AFTER_FAILURE_MS;
   }
   timer = setTimeout(poll, wait);
@@ -46,9 +56,7 @@ function showLive(kind, text) {
   say(byId('live'), text);
 }
 
-function showFailure({ name, message }) {
-  const isDown = name === 'TypeError' || name === 'TimeoutError' || name === 'AbortError';
-  const what = isDown ? 'The server does not answer.' : message;
+function showFailure(what) {
   const from = latest === undefined ? '' : ' What you see is from ' + time(latest.atMs) + '.';
   byId('banner').hidden = false;
   say(byId('banner'), what + from + ' The page goes on trying.');
