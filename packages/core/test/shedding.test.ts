@@ -214,8 +214,9 @@ function streamsOf({ factor, workMs, highest, middle }: Overload): Stream[] {
 describe('a process under a constant overload', () => {
   test.each([
     ['evenly', even, 20, 0.05, 0.1],
-    // Of long requests too few come in a sample to say much.
-    ['irregularly', irregular(7), 6, 0.35, 0.2],
+    ['irregularly', irregular(7), 6, 0.2, 0.1],
+    // Of long requests too few come in a sample to say much, and the goal of the delay is met below that of the load.
+    ['irregularly, in long requests,', irregular(7), 20, 0.5, 0.2],
   ])(
     'that comes %s sheds about what is too much, without flapping',
     (_, random, longestMs, amplitude, distance) => {

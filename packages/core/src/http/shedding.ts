@@ -21,8 +21,12 @@ const WEIGHT = 0.5;
 const MOST_CUT = 0.3;
 /** A late sample stands for no more than so many. */
 const MOST_STEPS = 4;
+/** How much of what a goal is missed by is cut: all of it, again and again until the cut is felt, would be too much. */
+const GAIN = 0.5;
 /** Below this share of the goals more is admitted again. In between the level stays, so that it comes to rest. */
 const RELAXED = 0.9;
+/** Below this share as fast as may be; in between the slower the nearer the goal, so that it is not overrun. */
+const AT_EASE = 0.6;
 /** How many requests back the mix of priorities is known from, where they are few. */
 const MIX_OF = 200;
 /** What walks through all of 100 places, well spread and out of step with callers that come in turns. */
@@ -50,9 +54,9 @@ export class Band {
 /**
  * Decides how many requests are refused so that the event loop stays within its goals: arithmetic only, without a clock.
  *
- * While a goal is missed each sample cuts the share that is admitted by as much as the goal is missed, by 30 % at
- * most. Once the loop is relaxed the level falls evenly, by all of it in `restoreMs`. What is refused is taken from the
- * lowest priority first, by the mix of late; the highest is never refused.
+ * While a goal is missed each sample cuts the share that is admitted by half of what the goal is missed by, by 30 % at
+ * most. Once the loop is at ease the level falls evenly, by all of it in `restoreMs`; near the goals more slowly. What is
+ * refused is taken from the lowest priority first, by the mix of late; the highest is never refused.
  */
 export class Shedding {
   /** The share of all requests that is refused, from 0 to 1. */
@@ -90,12 +94,13 @@ export class Shedding {
     const pressure = this.pressure();
     const recent = this.mix();
     if (pressure > 1) {
-      const kept = Math.max(1 / pressure, (1 - MOST_CUT) ** steps);
+      const kept = Math.max(1 / (1 + GAIN * (pressure - 1)), (1 - MOST_CUT) ** steps);
       // What cannot be refused is not reckoned with, but a few that come in a row do not lower the level.
       const most = Math.max(this.level, this.most(recent));
       this.level = Math.min(1 - (1 - this.level) * kept, most);
     } else if (pressure < RELAXED) {
-      this.level = Math.max(0, this.level - (steps * sampleMs) / restoreMs);
+      const ease = Math.min(1, (RELAXED - pressure) / (RELAXED - AT_EASE));
+      this.level = Math.max(0, this.level - (ease * steps * sampleMs) / restoreMs);
     }
     this.share(recent);
   }
