@@ -118,6 +118,16 @@ describe.each(FRAMEWORKS)('$name', ({ mount }) => {
 /** What holds whatever the framework. */
 const [{ mount }] = FRAMEWORKS as [(typeof FRAMEWORKS)[number]];
 
+it('shows its own gate, beside others of the same process', async () => {
+  const [one, other] = await Promise.all([
+    mount({ gate: { limits: [limit] } }),
+    mount({ gate: { limits: [limit] } }),
+  ]);
+  await statuses(5, () => as(one.url, 'ada'));
+  expect((await onlyLimit(one.page)).totals).toEqual({ admitted: 3, refused: 2, elsewhere: 0 });
+  expect((await onlyLimit(other.page)).totals).toEqual({ admitted: 0, refused: 0, elsewhere: 0 });
+});
+
 it('stays small, however many keys are refused', async () => {
   const none = { ...limit, policy: fixedWindow({ limit: 0, window: '1h' }) };
   const { page, limiter } = await mount({ gate: { limits: [none] } });

@@ -80,7 +80,7 @@ it('forgets the keys refused longest ago, and policies beyond a few', () => {
   expect(traffic.of('caller').policyOf('caller 599')).toMatchObject({ rate: 20 });
 });
 
-it('listens from when it is made until it is closed, and to its own limiter', () => {
+it('listens from when it is made until it is closed', () => {
   const decisions = channel('tollgate:decision');
   const limits = [{ name: 'caller', policy: fixedWindow({ limit: 5, window: '1h' }) }];
   const limiter = createLimiter({ limits });
