@@ -131,7 +131,8 @@ it('shows its own gate, beside others of the same process', async () => {
 it('stays small, however many keys are refused', async () => {
   const none = { ...limit, policy: fixedWindow({ limit: 0, window: '1h' }) };
   const { page, limiter } = await mount({ gate: { limits: [none] } });
-  for (let i = 0; i < 5_000; i++) limiter.consume({ caller: `caller ${i} ${'x'.repeat(200)}` });
+  for (let i = 0; i < 5_000; i++)
+    await limiter.consume({ caller: `caller ${i} ${'x'.repeat(200)}` });
   const { body } = await send(`${page}/api/state`);
   const [found] = JSON.parse(body).limits;
   expect(found.totals.refused).toBe(5_000);

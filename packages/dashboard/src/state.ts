@@ -3,7 +3,7 @@ import type { Policy, RefusedKey, Store } from '@tollgate/core';
 import type { Operator } from './access.ts';
 import { type Counts, type Outcome, type Range, RANGES } from './series.ts';
 import type { MostRefused, Watched } from './watched.ts';
-import { describePolicy, length, period } from './words.ts';
+import { describePolicy, length } from './words.ts';
 
 type BanRule = NonNullable<Watched['limiter']['limits']['all'][number]['ban']>;
 
