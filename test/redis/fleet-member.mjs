@@ -1,5 +1,6 @@
 // One process of a fleet: it hammers limits in Redis when told to, and reports every answer in the order of the replies.
 import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createLimiter } from '@tollgate/core';
 import { redisStore } from '@tollgate/core/redis';
 import { Redis } from 'ioredis';
@@ -28,6 +29,22 @@ const call = {
       );
     }
     return answers;
+  },
+
+  /** As many waits at once, each of which holds what it got for a time. Told in the order in which they were served. */
+  async wait({ count, holdMs, keys }) {
+    const served = [];
+    await Promise.all(
+      Array.from({ length: count }, async (_, place) => {
+        const decision = await limiter.wait(keys);
+        const one = { place, atMs: decision.atMs, servedMs: Date.now() };
+        served.push(one);
+        await sleep(holdMs);
+        one.doneMs = Date.now();
+        await decision.release();
+      }),
+    );
+    return served;
   },
 
   async close() {

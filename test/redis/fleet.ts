@@ -23,6 +23,28 @@ export interface Job {
   readonly costs: readonly number[];
 }
 
+/** What every member waits for. */
+export interface Waits {
+  /** Of the keys in Redis. */
+  readonly prefix: string;
+  readonly limits: readonly LimitOptions[];
+  readonly keys: Keys;
+  /** How many wait in each member at once. */
+  readonly count: number;
+  /** How long each holds what it got. */
+  readonly holdMs: number;
+}
+
+/** One wait, with times in milliseconds since the epoch. */
+export interface Served {
+  /** In the order in which they came. */
+  readonly place: number;
+  /** The store's. */
+  readonly atMs: number;
+  readonly servedMs: number;
+  readonly doneMs: number;
+}
+
 const MEMBER = fileURLToPath(new URL('fleet-member.mjs', import.meta.url));
 
 /** Processes that share limits in one Redis. They run the built packages. */
@@ -49,6 +71,12 @@ export class Fleet {
       'hammer',
       { rounds, costs, keys: keysOf(member) },
     ])) as MemberAnswer[][];
+  }
+
+  /** Has all members wait for the same. Returns what became of it, by member, in the order in which each was served. */
+  async wait({ prefix, limits, keys, count, holdMs }: Waits): Promise<Served[][]> {
+    await this.each(() => ['prepare', { prefix, limits, keys }]);
+    return (await this.each(() => ['wait', { count, holdMs, keys }])) as Served[][];
   }
 
   /** Closes the members' limiters, which frees what they hold. */

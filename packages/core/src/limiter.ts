@@ -181,8 +181,11 @@ export class Limiter<S extends Store = Store> {
         lines,
         maxWaitMs,
         signal,
+        shared: this.store.async,
         attempt: () => this.decide(charges(), 'attempt', false),
         peek: () => this.decide(charges(), 'peek', false),
+        charge: () => this.decide(charges(), 'charge', false),
+        peekDebt: () => this.decide(unpaid(charges()), 'peek', false),
         cancel: (decision) => (decision.allowed ? decision.cancel() : undefined),
       })
       .then(
@@ -515,6 +518,11 @@ export class Limiter<S extends Store = Store> {
     if (this.store.async) return Promise.reject(error) as Reply<S, T>;
     throw error;
   }
+}
+
+/** The same charges of nothing, which are admitted unless their keys are overdrawn. */
+function unpaid(charges: readonly BookedCharge[]): BookedCharge[] {
+  return charges.map((charge) => charge.of(0));
 }
 
 /** Whether an error says that the store was called wrongly, and not that it failed. */

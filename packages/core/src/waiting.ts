@@ -1,3 +1,4 @@
+import { dueAfterMs, mayBookAhead } from './book-ahead.ts';
 import type { Decision } from './decision.ts';
 import type { MaybePromise } from './maybe-promise.ts';
 
@@ -31,8 +32,14 @@ export interface Ticket {
   /** How long to wait at most, in milliseconds. */
   readonly maxWaitMs: number;
   readonly signal: AbortSignal | undefined;
+  /** Whether other processes may wait for the same, of whom nobody here is told. */
+  readonly shared: boolean;
   attempt(): MaybePromise<Decision>;
   peek(): MaybePromise<Decision>;
+  /** Charges even into debt. */
+  charge(): MaybePromise<Decision>;
+  /** What a cost of 0 would be told: it is admitted once the debt is paid. */
+  peekDebt(): MaybePromise<Decision>;
   /** Gives back an admission that came too late. */
   cancel(decision: Decision): MaybePromise<void>;
 }
@@ -43,8 +50,11 @@ interface Waiter extends Omit<Ticket, 'lines'> {
   trying: boolean;
   /** Something was given back while the store was asked. */
   nudged: boolean;
-  /** Charged, and sleeping for its delay. */
+  /** Charged, and sleeping for its delay, or until what it booked ahead is there. */
   admitted: Decision | undefined;
+  bookedAhead: boolean;
+  /** How long to wait at the next look for a slot. */
+  lookMs: number;
   timer: NodeJS.Timeout | undefined;
   admit(decision: Decision): void;
   fail(error: unknown): void;
@@ -52,6 +62,12 @@ interface Waiter extends Omit<Ticket, 'lines'> {
 
 /** setTimeout takes 31 bits; a longer sleep is taken in parts. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
+
+/** At most so long after it may be admitted one asks who waits for what others wait for, too. */
+const MOST_APART_MS = 50;
+const FIRST_LOOK_MS = 10;
+const LAST_LOOK_MS = 250;
+const SLOWER = 1.5;
 
 /**
  * Those who wait to be admitted, in order of arrival for each key: only the first in line asks, so that nobody
@@ -77,6 +93,8 @@ export class WaitingLines {
         trying: false,
         nudged: false,
         admitted: undefined,
+        bookedAhead: false,
+        lookMs: FIRST_LOOK_MS,
         timer: undefined,
         admit: (decision) => {
           leave();
@@ -122,7 +140,11 @@ export class WaitingLines {
 
   private wake(lines: readonly string[]): void {
     for (const first of new Set(lines.map((name) => this.lines.get(name)?.[0]))) {
-      if (first === undefined || first.admitted !== undefined || !this.isFirst(first)) continue;
+      if (first === undefined || !this.isFirst(first)) continue;
+      if (first.admitted !== undefined) {
+        if (first.bookedAhead) void this.serveIfPaid(first, first.admitted);
+        continue;
+      }
       clearTimeout(first.timer);
       first.nudged = true;
       void this.ask(first);
@@ -175,12 +197,46 @@ export class WaitingLines {
       } else if (decision.allowed) {
         await waiter.cancel(decision);
         waiter.fail(tooLate(waiter.maxWaitMs, decision));
-      } else if (mayBeInTime(decision, leftMs)) {
-        const waitMs = Math.min(decision.retryAfterMs, leftMs);
-        this.sleep(waiter, waitMs, () => void this.ask(waiter));
-      } else {
+      } else if (!mayBeInTime(decision, leftMs)) {
         waiter.fail(tooLate(waiter.maxWaitMs, decision));
+      } else if (!waiter.shared || !mayBookAhead(decision) || !(await this.bookAhead(waiter))) {
+        const waitMs = waiter.shared ? apart(waiter, decision) : decision.retryAfterMs;
+        this.sleep(waiter, Math.min(waitMs, leftMs), () => void this.ask(waiter));
       }
+    } catch (error) {
+      waiter.fail(error);
+    } finally {
+      waiter.trying = false;
+    }
+  }
+
+  /**
+   * Takes a place in line at the store, before those who ask there later, whatever process they are in. Returns whether
+   * the store gave one, or the wait is over.
+   */
+  private async bookAhead(waiter: Waiter): Promise<boolean> {
+    const booked = await waiter.charge();
+    const isBooked = booked.allowed && booked.source === 'store';
+    const dueMs = dueAfterMs(booked);
+    const isLate = dueMs > waiter.deadline - performance.now();
+    if (!isBooked || isLate || !this.isWaiting(waiter)) {
+      await waiter.cancel(booked);
+      if (isBooked && isLate) waiter.fail(tooLate(waiter.maxWaitMs, booked));
+      return isBooked;
+    }
+    waiter.admitted = booked;
+    waiter.bookedAhead = true;
+    this.sleep(waiter, dueMs, () => waiter.admit(booked));
+    return true;
+  }
+
+  /** Serves one who booked ahead when something was given back, if that was enough. */
+  private async serveIfPaid(waiter: Waiter, booked: Decision): Promise<void> {
+    if (waiter.trying) return;
+    waiter.trying = true;
+    try {
+      const { allowed, delayMs } = await waiter.peekDebt();
+      if (allowed && delayMs === 0 && this.isWaiting(waiter)) waiter.admit(booked);
     } catch (error) {
       waiter.fail(error);
     } finally {
@@ -212,6 +268,20 @@ export class WaitingLines {
 function mayBeInTime({ binding, retryAfterMs }: Decision, leftMs: number): boolean {
   if (retryAfterMs === Infinity) return false;
   return retryAfterMs <= leftMs || (leftMs > 0 && binding?.policy.algorithm === 'concurrency');
+}
+
+/**
+ * When to ask again where others wait in other processes: not all at one instant, so that none of them is always the
+ * last. A slot may be released there at any moment, so it is looked for, less and less often.
+ */
+function apart(waiter: Waiter, { verdicts, retryAfterMs }: Decision): number {
+  const forSlot = verdicts.some(
+    ({ allowed, shadow, policy }) => !allowed && !shadow && policy.algorithm === 'concurrency',
+  );
+  if (!forSlot) return retryAfterMs + Math.random() * Math.min(MOST_APART_MS, retryAfterMs / 10);
+  const { lookMs } = waiter;
+  waiter.lookMs = Math.min(LAST_LOOK_MS, lookMs * SLOWER);
+  return Math.min(retryAfterMs, lookMs * (0.5 + Math.random()));
 }
 
 function tooLate(maxWaitMs: number, decision: Decision | undefined): TollgateWaitError {

@@ -148,11 +148,11 @@ describe('what was decided without the store', () => {
   });
 
   it('holds slots here, which are renewed and freed here', async () => {
-    const slots = concurrency({ limit: 1, slotTimeout: 60 });
+    const slots = concurrency({ limit: 1, slotTimeout: 300 });
     const { limiter, store } = made({ name: 'slots', policy: slots });
     fail(store);
     const held = await limiter.consume({ slots: 'k' });
-    await new Promise((resolve) => setTimeout(resolve, 200));
+    await new Promise((resolve) => setTimeout(resolve, 700));
     expect((await limiter.consume({ slots: 'k' })).allowed).toBe(false);
     const waiting = limiter.wait({ slots: 'k' });
     await held.release();
