@@ -1,44 +1,12 @@
-import { channel } from 'node:diagnostics_channel';
 import { createLimiter, fixedWindow } from '@tollgate/core';
 import { observeOpenTelemetry } from '@tollgate/core/opentelemetry';
 import { metrics } from '@opentelemetry/api';
-import { type MetricData, MeterProvider, MetricReader } from '@opentelemetry/sdk-metrics';
+import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type Expected, Service } from './service.ts';
+import { Reader } from '../../packages/core/test/metric-reader.ts';
+import { Service } from './service.ts';
 
 const limits = [{ name: 'ip', policy: fixedWindow({ limit: 2, window: '1d' }) }];
-
-/** Reads when it is asked to. */
-class Reader extends MetricReader {
-  protected override onShutdown(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  protected override onForceFlush(): Promise<void> {
-    return Promise.resolve();
-  }
-
-  async metrics(): Promise<MetricData[]> {
-    const { resourceMetrics, errors } = await this.collect();
-    expect(errors).toEqual([]);
-    return resourceMetrics.scopeMetrics.flatMap(({ metrics: all }) => all);
-  }
-
-  /** The values of all metrics but the histogram, named as in a scrape. */
-  async values(): Promise<Expected> {
-    const values: Record<string, number> = {};
-    for (const { descriptor, dataPoints } of await this.metrics()) {
-      const name = descriptor.name.replace('tollgate.', '').replaceAll('.', '_');
-      for (const { attributes, value } of dataPoints) {
-        const labels = Object.entries(attributes).map(
-          ([label, told]) => `${label.replace(/^tollgate\./, '')}=${String(told)}`,
-        );
-        if (typeof value === 'number') values[[name, ...labels.sort()].join(' ')] = value;
-      }
-    }
-    return values;
-  }
-}
 
 /** A meter provider with a reader, until the test is over. */
 function provided(): { provider: MeterProvider; reader: Reader } {
@@ -95,25 +63,5 @@ describe('OpenTelemetry', () => {
     expect(await reader.values()).toMatchObject({ 'decisions outcome=admitted source=store': 1 });
     const { resourceMetrics } = await reader.collect();
     expect(resourceMetrics.scopeMetrics.map(({ scope }) => scope.name)).toContain('@tollgate/core');
-  });
-
-  it('is told no more once that is stopped', async () => {
-    const { provider, reader } = provided();
-    const stop = observeOpenTelemetry({ meter: provider.getMeter('shop') });
-    const limiter = createLimiter({ limits });
-    limiter.consume({ ip: 'a' });
-    stop();
-    stop();
-    limiter.consume({ ip: 'a' });
-    expect(channel('tollgate:decision').hasSubscribers).toBe(false);
-    expect(await reader.values()).toEqual({});
-  });
-
-  it.each<[object, string]>([
-    [{ meters: [] }, 'meters'],
-    [{ meter: {} }, 'meter'],
-  ])('takes no wrong option: %o', (options, path) => {
-    expect(() => observeOpenTelemetry(options)).toThrow(expect.objectContaining({ path }));
-    expect(channel('tollgate:decision').hasSubscribers).toBe(false);
   });
 });
