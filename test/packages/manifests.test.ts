@@ -69,6 +69,21 @@ it('lets changesets release all packages together, for everybody', () => {
   expect(config).toMatchObject({ access: 'public', fixed: [['@tollgate/*']], baseBranch: 'main' });
 });
 
+it('tells on a page which versions packages allow, and that the oldest and the newest were run', () => {
+  const page = readFileSync(`${ROOT}docs/versions.md`, 'utf8').replaceAll('\\|', '|');
+  const rows = [...page.matchAll(/^\| `(\S+)`.*?`(.*?)` +\| (.*?) *\|$/gm)];
+  const told = rows.map(([, name = '', range = '']) => [name, range]);
+  const allowed = NAMES.flatMap((name) =>
+    Object.entries(readManifest(`${ROOT}packages/${name}`).peerDependencies ?? {}),
+  );
+  expect(Object.fromEntries(told)).toEqual(Object.fromEntries(allowed));
+  for (const [, name = '', range = '', versions = ''] of rows) {
+    const oldest = range.split(' || ').map((part) => part.slice(1));
+    const newest = readManifest(`${ROOT}test/node_modules/${name}`).version;
+    expect(versions.split(', ')).toEqual(expect.arrayContaining([oldest[0], newest]));
+  }
+});
+
 it.each(['CONTRIBUTING.md', '.changeset/README.md'])('%s names scripts that there are', (page) => {
   const text = readFileSync(ROOT + page, 'utf8');
   const named = [...text.matchAll(/`?npm (?:run )?([a-z][\w:-]*)/g)].map(([, name = '']) => name);
