@@ -7,6 +7,7 @@ import { histories } from './histories.ts';
 import { KEYS } from './keys.ts';
 import { type ManualClock, manualClock } from './manual-clock.ts';
 import { POLICY_CHANGES } from './policy-changes.ts';
+import { REFUSED_KEYS } from './refused-keys.ts';
 import { SLOTS } from './slots.ts';
 import { TIMES } from './times.ts';
 import { type Law, Trial } from './trial.ts';
@@ -50,6 +51,7 @@ export function storeConformance(options: ConformanceOptions): readonly Conforma
     ...CORRECTIONS,
     ...SLOTS,
     ...BANS,
+    ...REFUSED_KEYS,
     ...POLICY_CHANGES,
     ...KEYS,
     ...CROWDS,
