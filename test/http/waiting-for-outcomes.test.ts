@@ -222,6 +222,22 @@ describe.each(FRAMEWORKS)('$name', ({ serve }) => {
     expect(tally(statuses)).toEqual({ 200: 5, 429: 4 });
   });
 
+  it('refuses those who wait at once when the gate is closed, and lets others finish', async () => {
+    const { url, turnstile, gate, asked } = await serving(1);
+    const held = ask(url);
+    await expect.poll(() => turnstile.arrived).toBe(1);
+    const waiting = together(url, 3);
+    await expect.poll(asked).toBe(4);
+    const began = performance.now();
+    await gate.close();
+    const statuses = (await Promise.all(waiting)).map(({ status }) => status);
+    expect(statuses).toEqual([503, 503, 503]);
+    expect(performance.now() - began).toBeLessThan(5_000);
+    turnstile.release(1);
+    expect((await held).status).toBe(200);
+    expect(turnstile.arrived).toBe(1);
+  });
+
   it('keeps nobody waiting for the outcomes of others', async () => {
     const { url, turnstile } = await serving(1);
     const held = ask(url, { headers: { 'x-user': 'ada' } });
