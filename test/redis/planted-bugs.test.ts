@@ -46,11 +46,7 @@ async function running(script: string): Promise<Redis> {
 type Bug = readonly [algorithm: Policy['algorithm'] | 'layers', sound: string, bug: string];
 
 const BUGS: readonly Bug[] = [
-  [
-    'token-bucket',
-    'floor((self.capacity - state[1]) / self.unit)',
-    'ceil((self.capacity - state[1]) / self.unit)',
-  ],
+  ['token-bucket', '(to - from) * self.drain', '(to - from + 1) * self.drain'],
   ['token-bucket', 'ceil(debt / self.drain)', 'floor(debt / self.drain)'],
   ['token-bucket', 'if healed then state[3] = now end', ''],
   ['token-bucket', 'state[1] = ceil(units) * self.unit', 'state[1] = floor(units) * self.unit'],

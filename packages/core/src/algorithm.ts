@@ -82,8 +82,11 @@ export const MOST_UNITS: number = Number.MAX_SAFE_INTEGER;
 export interface Twin {
   /** The names of the numbers that a rule hands over, in the order of `Rule.numbers`. */
   readonly numbers: readonly string[];
-  /** How Redis keeps the state: integers in a string, or a list or sorted set that the twin reads and writes itself. */
-  readonly keeps: 'string' | 'list' | 'sorted-set';
+  /**
+   * How struct.pack writes the state's numbers into a string. A twin without it keeps a list or a sorted set, which it
+   * reads and writes itself.
+   */
+  readonly layout?: string;
   /** The algorithm whose methods it has unless it defines them itself. */
   readonly extends?: Policy['algorithm'];
   /** Definitions of the form `function rule.wait(self, state, cost, now) … end`. */

@@ -1,3 +1,4 @@
+import type { Twin } from './algorithm.ts';
 import { type Duration, parseDuration } from './duration.ts';
 import { show, TollgateConfigError } from './errors.ts';
 
@@ -147,7 +148,8 @@ export function banForgottenAfter(
 }
 
 /** The same in Lua, where lists count from 1; `ban` holds the numbers of a BanRule by name. */
-export const banTwin: { readonly numbers: readonly string[]; readonly lua: string } = {
+export const banTwin: Pick<Twin, 'numbers' | 'lua'> & { readonly layout: string } = {
+  layout: '<i7i7i7i7i7',
   numbers: ['after', 'within', 'first', 'growth', 'max'],
   lua: /* lua */ `
     local function levelAt(state, now)

@@ -44,6 +44,8 @@ export interface Answer {
   readonly at: number;
   /** How long to hold an admitted request, in microseconds. */
   readonly delay: number;
+  /** Whether every key has units left, where that is known without the verdicts. */
+  readonly spare?: boolean;
   /**
    * What went wrong beside, though the answer stands: such as units that could not be given back. A limit that could
    * not be asked for that reason has no verdict.

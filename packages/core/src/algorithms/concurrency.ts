@@ -100,7 +100,6 @@ function number(slots: SlotsState, index: number): number {
 /** In Redis the slots are a sorted set, scored by expiry, that is read where it is needed and changed by `keep`. */
 export const concurrencyTwin: Twin = {
   numbers: ['room', 'timeout'],
-  keeps: 'sorted-set',
   lua: /* lua */ `
     local function expiry(slots, index)
       local at = slots.expired + index

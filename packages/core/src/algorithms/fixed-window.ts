@@ -107,7 +107,7 @@ export class FixedWindowRule implements Rule {
 
 export const fixedWindowTwin: Twin = {
   numbers: ['quota', 'window'],
-  keeps: 'string',
+  layout: '<i7i6i7I4',
   lua: /* lua */ `
     function rule.roll(self, state, now, offset)
       local healed = state[1] > now

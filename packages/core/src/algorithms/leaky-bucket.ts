@@ -26,7 +26,7 @@ export class LeakyBucketRule extends TokenBucketRule<LeakyBucketPolicy> {
 
 export const leakyBucketTwin: Twin = {
   numbers: tokenBucketTwin.numbers,
-  keeps: 'string',
+  layout: '<i7i7i7I4i7',
   extends: 'token-bucket',
   lua: /* lua */ `
     function rule.delay(self, state, now)

@@ -106,7 +106,6 @@ function instant(log: LogState, unit: number): number {
  */
 export const slidingLogTwin: Twin = {
   numbers: ['quota', 'window'],
-  keeps: 'list',
   lua: /* lua */ `
     local function instant(log, unit)
       if unit >= log.future then return log.now end

@@ -1,6 +1,6 @@
 import { MOST_UNITS, type Receipt, type Rule, type Twin } from '../algorithm.ts';
 import type { SlidingWindowPolicy } from '../policy.ts';
-import { LARGEST, share, windowTick } from '../tick.ts';
+import { LARGEST, share, shareTwin, windowTick } from '../tick.ts';
 
 /**
  * What a sliding window remembers.
@@ -163,8 +163,11 @@ export class SlidingWindowRule implements Rule {
 
 export const slidingWindowTwin: Twin = {
   numbers: ['quota', 'window', 'tick'],
-  keeps: 'string',
+  layout: '<i7i6i7i7I4I4',
   lua: /* lua */ `
+    local TICKS = { 1, 1000, 1000000 }
+    ${shareTwin}
+
     function rule.roll(self, state, now)
       local healed = state[1] > now
       if state[2] ~= 0 then

@@ -163,7 +163,7 @@ export class TokenBucketRule<
 
 export const tokenBucketTwin: Twin = {
   numbers: ['quota', 'tick', 'drain', 'unit', 'capacity', 'mostDebt'],
-  keeps: 'string',
+  layout: '<i7i7i7I4i7',
   lua: /* lua */ `
     function rule.roll(self, state, now)
       local healed = state[3] > now

@@ -1,75 +1,52 @@
-import { show, TollgateStoreError } from '../errors.ts';
+import { Reply } from './reply.ts';
+import { ScriptCall } from './script-call.ts';
 
-/** What the script is told, one after the other. */
-export type Argument = number | string;
-
-/** One item of a batch: the keys it touches, and its part of the arguments. */
+/** Something the script is asked. */
 export interface Item<T> {
+  /** The keys that it cannot do without. */
   readonly keys: readonly string[];
-  /** How many of the keys, from the first on, it cannot do without; default all. */
-  readonly needed?: number;
-  /** Writes the arguments, given the place in KEYS of each of its keys: of all, or of those needed. */
-  write(places: readonly number[], args: Argument[]): void;
+  write(call: ScriptCall): void;
   /** Reads its part of the reply. */
   read(reply: Reply): T;
+  /** Whether `other` may be asked together with this one: the same of the same key. */
+  isLike?(other: Item<unknown>): boolean;
+  /** Asks for several that are alike, this one among them. */
+  fold?(alike: readonly Item<T>[]): Item<readonly T[]>;
 }
 
-/** A reply being read, one integer after the other. */
-export class Reply {
-  readonly at: number;
-  private readonly numbers: readonly unknown[];
-  private cursor = 0;
+/** @param write makes the call, with the keys of bans or without. */
+type Sender = (write: (withBans: boolean) => ScriptCall, madeAt: number) => Promise<unknown>;
 
-  /** @throws TollgateStoreError, as `next` does, for what the script cannot have answered. */
-  constructor(reply: unknown) {
-    if (!Array.isArray(reply)) throw nonsense(reply);
-    this.numbers = reply;
-    this.at = this.next();
-  }
-
-  next(): number {
-    const said = this.numbers[this.cursor++];
-    const number = typeof said === 'string' ? Number(said) : said;
-    if (typeof number !== 'number' || !Number.isInteger(number)) throw nonsense(said);
-    return number;
-  }
-}
-
-/** A proxy between here and Redis may say anything. */
-function nonsense(reply: unknown): TollgateStoreError {
-  const cause = new TypeError(`expected whole numbers, got ${show(reply)}`);
-  return new TollgateStoreError('the store answered what was not asked', 0, cause);
-}
-
-/** What a script is called with. */
-export interface Call {
-  readonly keys: readonly string[];
-  readonly args: readonly Argument[];
-}
-
-/** @param call with all keys, or with those needed alone. */
-type Sender = (call: (keys: 'all' | 'needed') => Call, madeAt: number) => Promise<unknown>;
-
-interface Waiting<T> {
+interface Caller<T> {
   readonly item: Item<T>;
-  readonly madeAt: number;
   readonly resolve: (value: T) => void;
   readonly reject: (error: unknown) => void;
 }
 
+/** Callers whose items are alike. */
+interface Group<T> {
+  readonly callers: Caller<T>[];
+  /** When the first of them asked. */
+  readonly madeAt: number;
+}
+
 /** Bounds of one script call, which keep it under about half a millisecond. */
-const MOST_ITEMS = 128;
-const MOST_KEYS = 192;
+const MOST_GROUPS = 128;
+const MOST_KEYS = 96;
+const MOST_ALIKE = 256;
 
 /**
  * Gathers what is asked while a call is under way, and sends it as one. What is asked while nothing is goes out at once,
- * so that a lone caller waits for nobody.
+ * so that a lone caller waits for nobody. Items that are alike are asked as one, if nothing else was asked of their key
+ * in between: the answers are those of asking one after the other.
  */
 export class Batches {
   private readonly send: Sender;
   private readonly isIdle: () => boolean;
   private readonly coalesce: boolean;
-  private waiting: Waiting<unknown>[] = [];
+  private waiting: Group<unknown>[] = [];
+  /** By key, the group that was last to ask of it, if others may join it. */
+  private readonly open = new Map<string, Group<unknown>>();
   private scheduled = false;
 
   constructor(send: Sender, isIdle: () => boolean, coalesce: boolean) {
@@ -81,62 +58,90 @@ export class Batches {
   /** @param madeAt when the call was made whose deadline the item keeps to, on the monotonic clock. */
   run<T>(item: Item<T>, madeAt: number = performance.now()): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const entry: Waiting<T> = { item, madeAt, resolve, reject };
+      const caller = { item, resolve, reject } as Caller<unknown>;
       if (!this.coalesce || (this.isIdle() && this.waiting.length === 0)) {
-        this.flush([entry as Waiting<unknown>]);
+        this.flush([{ callers: [caller], madeAt }]);
         return;
       }
-      this.waiting.push(entry as Waiting<unknown>);
+      this.add(caller, madeAt);
       if (this.scheduled) return;
       this.scheduled = true;
       setImmediate(() => this.drain());
     });
   }
 
+  private add(caller: Caller<unknown>, madeAt: number): void {
+    const { item } = caller;
+    const [key = ''] = item.keys;
+    const group = this.open.get(key);
+    const first = group?.callers[0];
+    const joins = first !== undefined && item.isLike?.(first.item) === true;
+    if (group !== undefined && joins && group.callers.length < MOST_ALIKE) {
+      group.callers.push(caller);
+      return;
+    }
+    const own = { callers: [caller], madeAt };
+    this.waiting.push(own);
+    if (item.isLike === undefined) {
+      // It may change what others ask of, such as who is banned.
+      this.open.clear();
+      return;
+    }
+    for (const other of item.keys) this.open.delete(other);
+    this.open.set(key, own);
+  }
+
   private drain(): void {
     this.scheduled = false;
     const all = this.waiting;
     this.waiting = [];
-    let batch: Waiting<unknown>[] = [];
+    this.open.clear();
+    let batch: Group<unknown>[] = [];
     let keys = 0;
-    for (const entry of all) {
-      const more = entry.item.keys.length;
-      if (batch.length === MOST_ITEMS || (batch.length > 0 && keys + more > MOST_KEYS)) {
+    for (const group of all) {
+      const more = group.callers[0]?.item.keys.length ?? 0;
+      if (batch.length === MOST_GROUPS || (batch.length > 0 && keys + more > MOST_KEYS)) {
         this.flush(batch);
         batch = [];
         keys = 0;
       }
-      batch.push(entry);
+      batch.push(group);
       keys += more;
     }
     if (batch.length > 0) this.flush(batch);
   }
 
-  private flush(batch: readonly Waiting<unknown>[]): void {
-    const madeAt = batch.reduce((least, entry) => Math.min(least, entry.madeAt), Infinity);
-    this.send((keys) => callOf(batch, keys), madeAt)
+  private flush(batch: readonly Group<unknown>[]): void {
+    const asked = batch.map(({ callers }) => askedOf(callers));
+    const write = (withBans: boolean): ScriptCall => {
+      const call = new ScriptCall(withBans);
+      for (const { item } of asked) item.write(call);
+      return call;
+    };
+    const madeAt = batch.reduce((least, group) => Math.min(least, group.madeAt), Infinity);
+    this.send(write, madeAt)
       .then((answer) => {
         const reply = new Reply(answer);
-        for (const { item, resolve } of batch) resolve(item.read(reply));
+        for (const { item, tell } of asked) tell(item.read(reply));
       })
       // Those who have their answer already are not told of what came after it.
       .catch((error: unknown) => {
-        for (const { reject } of batch) reject(error);
+        for (const { callers } of batch) for (const { reject } of callers) reject(error);
       });
   }
 }
 
-function callOf(batch: readonly Waiting<unknown>[], which: 'all' | 'needed'): Call {
-  const places = new Map<string, number>();
-  const args: Argument[] = [];
-  for (const { item } of batch) {
-    const { keys, needed } = item;
-    const own = (which === 'all' ? keys : keys.slice(0, needed)).map((key) => {
-      const place = places.get(key) ?? places.size + 1;
-      places.set(key, place);
-      return place;
-    });
-    item.write(own, args);
-  }
-  return { keys: [...places.keys()], args };
+/** What is asked for callers, and how they are told. */
+function askedOf(callers: readonly Caller<unknown>[]): {
+  readonly item: Item<unknown>;
+  readonly tell: (answer: unknown) => void;
+} {
+  const [first] = callers as readonly [Caller<unknown>];
+  const { item } = first;
+  if (callers.length === 1 || item.fold === undefined) return { item, tell: first.resolve };
+  const fold = item.fold(callers.map((caller) => caller.item));
+  const tell = (answers: readonly unknown[]): void => {
+    for (let i = 0; i < callers.length; i++) callers[i]?.resolve(answers[i]);
+  };
+  return { item: fold, tell: tell as (answer: unknown) => void };
 }

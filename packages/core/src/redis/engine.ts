@@ -14,25 +14,35 @@ export const OPS = {
   refund: 6,
   renew: 7,
   ban: 8,
+  fold: 9,
 } as const;
 
 /** Stands for Infinity in replies, which are integers. */
 export const NEVER = -1;
 
-function assemble([tag, twin]: readonly [string, Twin], place: number): string {
-  const parent =
-    twin.extends === undefined ? -1 : TWINS.findIndex(([other]) => other === twin.extends);
+/** What makes a rule of an algorithm from the numbers that follow the cursor. */
+function assemble([tag, twin]: readonly [string, Twin], index: number): string {
+  const place = index + 1;
+  const parent = TWINS.findIndex(([other]) => other === twin.extends) + 1;
+  const { numbers, layout } = twin;
   return `
--- ${tag}
-MAKERS[${place + 1}] = function()
-  local rule = {}
-  rule.__index = rule
-  ${parent === -1 ? '' : `setmetatable(rule, twin(${parent + 1}))`}
-  ${twin.lua}
-  rule.names = { ${twin.numbers.map((name) => `'${name}'`).join(', ')} }
-  rule.keeps = '${twin.keeps}'
-  return rule
-end`;
+    -- ${tag}
+    if place == ${place} then
+      if not made[${place}] then
+        ${parent === 0 ? 'local rule = { __index = 0, roll = 0, wait = 0, delay = 0, remaining = 0, resetAfter = 0, add = 0, refund = 0, giveBack = 0, layout = 0, size = 0 }' : `local rule = setmetatable({}, twin(${parent}))`}
+        rule.__index = rule
+        rule.layout = ${layout === undefined ? 'false' : `'${layout}'`}
+        rule.size = ${sizeOf(layout)}
+        ${twin.lua}
+        made[${place}] = rule
+      end
+      return made[${place}], { ${numbers.map((name, n) => `${name} = args[cursor + ${n + 1}]`).join(', ')} }, ${numbers.length}
+    end`;
+}
+
+/** How many numbers a layout holds. */
+function sizeOf(layout = ''): number {
+  return layout.split(/[a-zA-Z]/).length - 1;
 }
 
 /**
@@ -40,51 +50,32 @@ end`;
  * instant: the result is that of running them back to back. Per decision it checks all charges, then commits all or
  * none. Every key that it writes gets its time to live in the same call.
  *
- * KEYS: the keys of all charges, each once.
- * ARGV: one JSON array: an instant in µs, or '' for Redis' own clock; then per item an op of `OPS`, the number of its charges, and per
- * charge: its place in KEYS and that of its bans (0 where none is asked for), the algorithm, the key's clock offset, the cost (or the units of a correction), 1 for
- * shadow, what names the charge or its slot, the number of a receipt's numbers and those, and the rule's numbers.
+ * KEYS: the keys of all charges and of their bans, each once.
+ * ARGV: one JSON array:
+ * - an instant in µs, or '' for Redis' own clock
+ * - the number of rules, and per rule its algorithm and its numbers
+ * - the number of rules of bans, and the numbers of each
+ * - per item an op of `OPS`, a count, and the item's charges, of which there are so many. A fold has one charge, which
+ *   is made so many times.
  *
- * and 1 and the ban's numbers or 0. For a ban: the place of the key's bans and the length.
+ * A charge: its place in KEYS, that of its bans (0 where none is asked for), its rule, the rule of its bans (0 where
+ * none is counted), the key's clock offset, the cost (or the units of a correction), 1 for shadow, and what names the
+ * charge or its slot. In a correction the number of its receipt's numbers, and those, follow. For a ban: the place of
+ * the key's bans, and the length.
  *
- * Reply: the instant, then per decision: 1 for admitted, the delay, and per charge the wait, remaining, wait for one
- * more unit, reset, for how long it is banned, and the number of the receipt's numbers and those; per renewal 1 or 0.
+ * Reply: the instant, then per decision 1 for admitted and the delay, and per charge for how long its key is banned,
+ * 1 if it was charged, and its state by then: all numbers of it where it is kept in a string, else the wait, the
+ * remaining, the wait for one more unit, the reset, and the number of its receipt's numbers and those. Per fold how
+ * long its key is banned, how many were admitted, and the state before. Per renewal 1 or 0.
  */
 export const SCRIPT: string = `
-local ARGV = cjson.decode(ARGV[1])
+local args = cjson.decode(ARGV[1])
 local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
 local INFINITY, LARGEST, MOST_UNITS = math.huge, ${LARGEST}, ${MOST_UNITS}
-local TICKS = { 1, 1000, 1000000 }
-local BAN = { ${banTwin.numbers.map((name) => `'${name}'`).join(', ')} }
 local unpack = unpack or table.unpack
+local pack, unpacked, format = struct.pack, struct.unpack, string.format
 
--- The share of \`units\` that a part of a whole has, rounded up; see share() in tick.ts.
-local function share(units, part, whole)
-  local product = units * part
-  if product <= LARGEST then return ceil(product / whole) end
-  local quotient, rest, place = 0, 0, 128 ^ 7
-  while place >= 1 do
-    rest = rest * 128 + (floor(units / place) % 128) * part
-    quotient = quotient * 128 + floor(rest / whole)
-    rest = rest % whole
-    place = place / 128
-  end
-  return rest > 0 and quotient + 1 or quotient
-end
-
-local function integer(number)
-  return string.format('%.0f', number)
-end
-
-local MAKERS, made = {}, {}
-local function twin(place)
-  if not made[place] then made[place] = MAKERS[place]() end
-  return made[place]
-end
-${TWINS.map(assemble).join('\n')}
-${banTwin.lua}
-
-local now = tonumber(ARGV[1])
+local now = tonumber(args[1])
 -- Keys outlive what they say by a moment, and by an hour under a test's clock, which Redis' expiry does not go by.
 local grace = now and 3600000 or 1
 if not now then
@@ -92,232 +83,298 @@ if not now then
   now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 
-local cursor = 1
-local function take()
-  cursor = cursor + 1
-  return tonumber(ARGV[cursor])
+-- All that follows is a function of its own: what is above costs less to reach in the functions that it makes.
+local function run()
+
+local function integer(number)
+  return format('%d', number)
 end
 
--- What strings hold, by place in KEYS: read once, written once at the end.
-local held, dirty, struck = {}, {}, {}
+local cursor, made = 1, {}
 
-local function parse(place, text)
-  local state = { 0, 0, 0, 0, 0, 0, new = not text }
-  if text then
-    local at = 0
-    for number in string.gmatch(text, '%-?%d+') do
-      at = at + 1
-      state[at] = tonumber(number)
-    end
+-- An algorithm's methods, and the numbers after the cursor by its names for them, and how many they are.
+local function twin(place)
+  ${TWINS.map(assemble).join('\n')}
+end
+
+local function take()
+  cursor = cursor + 1
+  return args[cursor]
+end
+
+local rules = {}
+for i = 1, take() do
+  local rule, self, numbers = twin(take())
+  rules[i] = setmetatable(self, rule)
+  cursor = cursor + numbers
+end
+
+-- By place in KEYS. What strings hold is read once, and written once at the end: \`kept\` is what is to be written, and
+-- \`views\` is what a rule made of it at this instant.
+local texts = #KEYS > 0 and redis.call('MGET', unpack(KEYS)) or {}
+local kept, views = {}, {}
+
+-- Closures are made only when they are called for: each costs a call some time.
+local banRules, bans, struck, ban = {}, {}, false, false
+for i = 1, take() do
+  banRules[i] = { ${banTwin.numbers.map((name, n) => `${name} = args[cursor + ${n + 1}]`).join(', ')} }
+  cursor = cursor + ${banTwin.numbers.length}
+end
+local function loadBans()
+  ${banTwin.lua}
+  struck = {}
+  ban = { strike = strike, roll = rollBan, impose = impose, forgottenAfter = banForgottenAfter }
+end
+
+local function bansOf(place)
+  if not ban then loadBans() end
+  local state = bans[place]
+  if not state then
+    state = texts[place] and { unpacked('${banTwin.layout}', texts[place]) } or { 0, 0, 0, 0, 0 }
+    bans[place] = state
   end
-  held[place] = state
   return state
 end
 
--- The state of a place, and on the way that of the bans in another, which is asked for next.
-local function read(place, bans)
-  local state = held[place]
-  if not state and bans > 0 and not held[bans] then
-    local texts = redis.call('MGET', KEYS[place], KEYS[bans])
-    state = parse(place, texts[1])
-    parse(bans, texts[2])
-  elseif not state then
-    state = parse(place, redis.call('GET', KEYS[place]))
-  end
-  local copy = { state[1], state[2], state[3], state[4], state[5], state[6] }
-  copy.new = state.new
-  return copy
-end
-
--- How long a charge's key is still banned.
-local function bannedFor(charge, op)
-  local state = held[charge.bans] or parse(charge.bans, redis.call('GET', KEYS[charge.bans]))
-  if state.new then return 0 end
-  local view = op == ${OPS.peek} and { unpack(state) } or state
-  if rollBan(view, charge.now) and view == state then struck[charge.bans] = charge.ban or true end
-  return max(0, view[1] - charge.now)
+-- How long a key is still banned, by the place of its bans.
+local function bannedFor(place, banRule, op)
+  if not texts[place] and not bans[place] then return 0 end
+  local state = bansOf(place)
+  local seen = op == ${OPS.peek} and { unpack(state, 1, 5) } or state
+  if ban.roll(seen, now) and seen == state then struck[place] = banRule or true end
+  return max(0, seen[1] - now)
 end
 
 -- Counts a refusal, and returns for how long the key is banned then.
-local function countRefusal(charge)
-  local state = held[charge.bans]
-  strike(charge.ban, state, charge.now)
-  state.new = nil
-  struck[charge.bans] = charge.ban
-  return max(0, state[1] - charge.now)
+local function countRefusal(place, banRule)
+  local state = bansOf(place)
+  ban.strike(banRule, state, now)
+  struck[place] = banRule
+  return max(0, state[1] - now)
 end
 
--- A charge: its rule with the rule's numbers, and the state rolled to now.
-local function open()
-  local charge = { place = take(), bans = take(), banned = 0 }
-  local rule = twin(take())
-  local self = setmetatable({}, rule)
-  charge.rule = self
-  charge.now = now
-  charge.offset = take()
-  charge.cost = take()
-  charge.shadow = take() == 1
-  cursor = cursor + 1
-  charge.slot = rule.keeps == 'sorted-set' and ARGV[cursor] or tonumber(ARGV[cursor])
-  local numbers = take()
-  if numbers > 0 then
-    charge.receipt = {}
-    for i = 1, numbers do charge.receipt[i] = take() end
+-- What is kept or stored of a key, as a rule sees it now. Rolling is done once: it changes nothing a second time.
+local function view(place, rule, offset)
+  local state = views[place]
+  if not rule.layout then
+    state = { key = KEYS[place] }
+    state.healed = rule:roll(state, now)
+    state.new = not state.known
+    return state
   end
-  for i = 1, #rule.names do self[rule.names[i]] = take() end
-  if take() == 1 then
-    charge.ban = {}
-    for _, name in ipairs(BAN) do charge.ban[name] = take() end
-  end
-  if rule.keeps == 'string' then
-    charge.state = read(charge.place, charge.bans)
-    charge.known = not charge.state.new
+  if state and state.rule == rule then return state end
+  if kept[place] then
+    state = { unpack(kept[place], 1, 6) }
+  elseif texts[place] then
+    state = { unpacked(rule.layout, texts[place]) }
   else
-    charge.state = { key = KEYS[charge.place] }
+    state = { 0, 0, 0, 0, 0, 0, new = true }
   end
-  charge.healed = self:roll(charge.state, charge.now, charge.offset)
-  if rule.keeps ~= 'string' then charge.known = charge.state.known end
-  return charge
+  state.rule = rule
+  state.healed = rule:roll(state, now, offset)
+  views[place] = state
+  return state
 end
 
-local function keep(charge)
-  local rule, state = charge.rule, charge.state
-  if rule.keeps == 'string' then
-    state.new = nil
-    held[charge.place] = state
-    dirty[charge.place] = charge
-    -- Further items of the batch start from this state, and change copies of it.
-    charge.state = { state[1], state[2], state[3], state[4], state[5], state[6] }
+local function keep(place, rule, state)
+  if rule.layout then
+    if state.new then state.new = false end
+    if state.healed then state.healed = false end
+    kept[place] = state
     return
   end
   rule:keep(state)
   if state.count > 0 then
-    local ms = ceil(rule:resetAfter(state, charge.now) / 1000) + grace
+    local ms = ceil(rule:resetAfter(state, now) / 1000) + grace
     redis.call('PEXPIRE', state.key, integer(ms))
   end
 end
 
-local reply = { now }
+local reply, said = { now }, 1
 local function say(number)
-  if number == INFINITY then number = ${NEVER} end
+  said = said + 1
   -- Some clients misread an integer close to 2^53 by its last digit.
-  reply[#reply + 1] = number > 2 ^ 52 and integer(number) or number
+  if number > 4503599627370496 then number = number == INFINITY and ${NEVER} or integer(number) end
+  reply[said] = number
 end
 
-local function decide(op, count)
-  local charges, admitted = {}, true
+-- Tells how a key stands, and what a charge left, if it was made.
+local function sayStanding(rule, state, wait, banned, receipt)
+  say(banned)
+  say(receipt and 1 or 0)
+  if rule.layout then
+    local numbers = receipt or state
+    for n = 1, rule.size do say(numbers[n]) end
+    return
+  end
+  local remaining, resetAfter = rule:remaining(state, now), rule:resetAfter(state, now)
+  say(wait)
+  say(remaining)
+  say(resetAfter == 0 and 0 or rule:wait(state, remaining + 1, now))
+  say(resetAfter)
+  say(receipt and #receipt or 0)
+  for n = 1, receipt and #receipt or 0 do say(receipt[n]) end
+end
+
+-- A decision of several charges: all or none.
+local function decideAll(op, count)
+  local charges, admitted, delay = {}, true, 0
   for i = 1, count do
-    local charge = open()
+    local at = cursor
+    cursor = at + 8
+    local place, bans, rule, offset = args[at + 1], args[at + 2], rules[args[at + 3]], args[at + 5]
+    local charge = {
+      place = place, bans = bans, rule = rule, ban = banRules[args[at + 4]], offset = offset,
+      cost = args[at + 6], shadow = args[at + 7] == 1, slot = args[at + 8],
+      state = view(place, rule, offset), receipt = false, wait = 0, banned = 0,
+    }
     charges[i] = charge
-    charge.wait = 0
-    if op ~= ${OPS.charge} or charge.rule.keeps ~= 'string' then
-      charge.wait = charge.rule:wait(charge.state, charge.cost, charge.now)
+    if op ~= ${OPS.charge} then
+      charge.wait = rule:wait(charge.state, charge.cost, now)
+      if bans > 0 then charge.banned = bannedFor(bans, charge.ban, op) end
+    elseif not rule.layout then
+      charge.wait = rule:wait(charge.state, charge.cost, now)
     end
-    if op ~= ${OPS.charge} and charge.bans > 0 then charge.banned = bannedFor(charge, op) end
     if (charge.wait > 0 or charge.banned > 0) and not charge.shadow then admitted = false end
   end
-  local delay = 0
   for i = 1, count do
     local charge = charges[i]
     local rule, state = charge.rule, charge.state
-    local charged = false
     if admitted and charge.wait == 0 and charge.banned == 0 then
-      if not charge.shadow then delay = max(delay, rule:delay(state, charge.now)) end
+      if not charge.shadow then delay = max(delay, rule:delay(state, now)) end
       if op ~= ${OPS.peek} and charge.cost > 0 then
-        charge.receipt = rule:add(state, charge.cost, charge.now, charge.slot, charge.offset)
-        charged = true
+        charge.receipt = rule:add(state, charge.cost, now, charge.slot, charge.offset)
       end
     end
-    if charged or (charge.healed and op ~= ${OPS.peek}) then keep(charge) end
-    if charge.ban and charge.bans > 0 and charge.wait > 0 and charge.banned == 0 and not charge.shadow then
-      charge.banned = countRefusal(charge)
+    if charge.receipt or (state.healed and op ~= ${OPS.peek}) then keep(charge.place, rule, state) end
+    if charge.ban and charge.wait > 0 and charge.banned == 0 and not charge.shadow then
+      charge.banned = countRefusal(charge.bans, charge.ban)
     end
-    charge.charged = charged
   end
   say(admitted and 1 or 0)
   say(delay)
   for i = 1, count do
     local charge = charges[i]
-    local rule, state = charge.rule, charge.state
-    local remaining = rule:remaining(state, charge.now)
-    local resetAfter = rule:resetAfter(state, charge.now)
-    say(charge.wait)
-    say(remaining)
-    say(resetAfter == 0 and 0 or rule:wait(state, remaining + 1, charge.now))
-    say(resetAfter)
-    say(charge.banned)
-    local receipt = charge.charged and charge.receipt or {}
-    say(#receipt)
-    for n = 1, #receipt do say(receipt[n]) end
+    sayStanding(charge.rule, charge.state, charge.wait, charge.banned, charge.receipt)
   end
 end
 
-local function correct()
-  local charge = open()
-  local rule, state, units = charge.rule, charge.state, charge.cost
-  if units < 0 then
-    if not charge.known or not charge.receipt then return end
-    local given = rule:giveBack(state, -units, charge.now, charge.receipt, charge.slot)
-    if not given and not charge.healed then return end
-  else
-    if rule.keeps ~= 'string' then units = min(units, rule:remaining(state, charge.now)) end
+-- What decideAll does, for the commonest decision: one charge, without a table for it.
+local function decideOne(op)
+  local at = cursor
+  cursor = at + 8
+  local place, bans, rule, offset = args[at + 1], args[at + 2], rules[args[at + 3]], args[at + 5]
+  local cost, shadow = args[at + 6], args[at + 7] == 1
+  local state = view(place, rule, offset)
+  local wait, banned, delay, receipt = 0, 0, 0, false
+  if op ~= ${OPS.charge} then
+    wait = rule:wait(state, cost, now)
+    if bans > 0 then banned = bannedFor(bans, banRules[args[at + 4]], op) end
+  elseif not rule.layout then
+    wait = rule:wait(state, cost, now)
+  end
+  if wait == 0 and banned == 0 then
+    if not shadow then delay = rule:delay(state, now) end
+    if op ~= ${OPS.peek} and cost > 0 then receipt = rule:add(state, cost, now, args[at + 8], offset) end
+  end
+  if receipt or (state.healed and op ~= ${OPS.peek}) then keep(place, rule, state) end
+  say((shadow or (wait == 0 and banned == 0)) and 1 or 0)
+  say(delay)
+  if wait > 0 and banned == 0 and not shadow and args[at + 4] > 0 then
+    banned = countRefusal(bans, banRules[args[at + 4]])
+  end
+  sayStanding(rule, state, wait, banned, receipt)
+end
+
+-- Equal charges, each a decision of its own, of which none counts refusals: from the first that is refused on all are.
+local function fold(times)
+  local at = cursor
+  cursor = at + 8
+  local place, bans, rule, offset = args[at + 1], args[at + 2], rules[args[at + 3]], args[at + 5]
+  local cost, slot, state = args[at + 6], args[at + 8], view(place, rule, offset)
+  local banned, admitted = bans > 0 and bannedFor(bans, nil, ${OPS.attempt}) or 0, 0
+  say(banned)
+  local result = said + 1
+  say(0)
+  for n = 1, rule.size do say(state[n]) end
+  while banned == 0 and admitted < times and rule:wait(state, cost, now) == 0 do
+    if cost > 0 then rule:add(state, cost, now, slot, offset) end
+    admitted = admitted + 1
+  end
+  if state.healed or (admitted > 0 and cost > 0) then keep(place, rule, state) end
+  reply[result] = admitted
+end
+
+-- A change to what was charged. A state that units were taken off may be whole, and then is rolled anew when next seen.
+local function change(op)
+  if op == ${OPS.ban} then
+    local place, length = take(), take()
+    local state = bansOf(place)
+    ban.impose(state, now, length)
+    struck[place] = struck[place] or true
+    return
+  end
+  local at = cursor
+  cursor = at + 8
+  local place, rule, offset = args[at + 1], rules[args[at + 3]], args[at + 5]
+  local units, slot, state = args[at + 6], args[at + 8], view(place, rule, offset)
+  if op == ${OPS.renew} then
+    local holds = rule.holds and rule:holds(state, slot)
+    if holds then
+      rule:add(state, 1, now, slot)
+      keep(place, rule, state)
+    end
+    say(holds and 1 or 0)
+    return
+  end
+  if op == ${OPS.refund} then
+    if state.new then return end
+    rule:refund(state, units, now)
+    keep(place, rule, state)
+    views[place] = nil
+    return
+  end
+  local receipt = {}
+  for i = 1, take() do receipt[i] = take() end
+  if units >= 0 then
+    if not rule.layout then units = min(units, rule:remaining(state, now)) end
     if units == 0 then return end
-    rule:add(state, units, charge.now, charge.slot, charge.offset)
+    rule:add(state, units, now, slot, offset)
+    keep(place, rule, state)
+  elseif not state.new and #receipt > 0 then
+    local given = rule:giveBack(state, -units, now, receipt, slot)
+    if given or state.healed then keep(place, rule, state) end
+    views[place] = nil
   end
-  keep(charge)
 end
 
-local function refund()
-  local charge = open()
-  if not charge.known then return end
-  charge.rule:refund(charge.state, charge.cost, charge.now)
-  keep(charge)
-end
-
-local function renew()
-  local charge = open()
-  local holds = charge.rule.holds and charge.rule:holds(charge.state, charge.slot)
-  if holds then
-    charge.rule:add(charge.state, 1, charge.now, charge.slot)
-    keep(charge)
-  end
-  say(holds and 1 or 0)
-end
-
-local function ban()
-  local place, length = take(), take()
-  local state = held[place] or parse(place, redis.call('GET', KEYS[place]))
-  impose(state, now, length)
-  state.new = nil
-  struck[place] = struck[place] or true
-end
-
-local run = { [${OPS.correct}] = correct, [${OPS.refund}] = refund, [${OPS.renew}] = renew, [${OPS.ban}] = ban }
-while cursor < #ARGV do
+while cursor < #args do
   local op, count = take(), take()
-  if op <= ${OPS.charge} then
-    decide(op, count)
+  if op <= ${OPS.charge} and count == 1 then
+    decideOne(op)
+  elseif op <= ${OPS.charge} then
+    decideAll(op, count)
+  elseif op == ${OPS.fold} then
+    fold(count)
   else
-    for _ = 1, count do run[op]() end
+    for _ = 1, count do change(op) end
   end
 end
 
-for place, charge in pairs(dirty) do
-  local state = held[place]
-  local last = 6
-  while last > 1 and state[last] == 0 do last = last - 1 end
-  for i = 1, last do state[i] = integer(state[i]) end
+for place, state in pairs(kept) do
+  local rule = state.rule
   -- A key that is whole goes; what held nothing back cannot be owed.
-  local ms = ceil(max(0, charge.rule:resetAfter(charge.state, charge.now)) / 1000) + grace
-  redis.call('SET', KEYS[place], table.concat(state, ':', 1, last), 'PX', integer(ms))
+  local ms = ceil(max(0, rule:resetAfter(state, now)) / 1000) + grace
+  redis.call('SET', KEYS[place], pack(rule.layout, unpack(state, 1, rule.size)), 'PX', integer(ms))
 end
-for place, ban in pairs(struck) do
-  local state = held[place]
-  local ms = ceil(banForgottenAfter(state, now, ban ~= true and ban) / 1000) + grace
-  for i = 1, 5 do state[i] = integer(state[i]) end
-  redis.call('SET', KEYS[place], table.concat(state, ':', 1, 5), 'PX', integer(ms))
+for place, rule in pairs(struck or {}) do
+  local state = bans[place]
+  local ms = ceil(ban.forgottenAfter(state, now, rule ~= true and rule) / 1000) + grace
+  redis.call('SET', KEYS[place], pack('${banTwin.layout}', unpack(state, 1, 5)), 'PX', integer(ms))
 end
 return reply
+end
+return run()
 `;
 
 export const SHA: string = createHash('sha1').update(SCRIPT).digest('hex');

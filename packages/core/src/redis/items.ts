@@ -1,65 +1,60 @@
-import { randomUUID } from 'node:crypto';
-import { TWINS } from '../algorithms/index.ts';
-import { type Verdict, verdictOf } from '../verdict.ts';
 import type { Answer, Charge, Correction, Mode } from '../store.ts';
-import type { Argument, Item, Reply } from './batch.ts';
-import { NEVER, OPS } from './engine.ts';
+import type { Item } from './batch.ts';
+import { ChargeWriter } from './charge-writer.ts';
+import { DecisionItem, readAnswer } from './decisions.ts';
+import { OPS } from './engine.ts';
+import type { ScriptCall } from './script-call.ts';
 
-const PLACES = new Map<string, number>(TWINS.map(([tag], index) => [tag, index + 1]));
-
-/** Writes what the engine is asked, and reads what it answers. */
+/** All that the script can be asked. */
 export class Items {
-  /** Names this process's slots apart from all others'. */
-  private readonly owner = randomUUID();
-  private nextSlot = 1;
-  private readonly slotNames = new WeakMap<Charge, string>();
-  private readonly banOf: (key: string) => string;
+  private readonly writer: ChargeWriter;
 
   /** @param banOf names the key of the bans of what a key is the name of. */
   constructor(banOf: (key: string) => string) {
-    this.banOf = banOf;
+    this.writer = new ChargeWriter(banOf);
   }
 
   decision(charges: readonly Charge[], keys: readonly string[], mode: Mode): Item<Answer> {
+    return new DecisionItem(charges, keys, mode, this.writer);
+  }
+
+  /** Corrections of charges whose keys are `keys`. */
+  corrections(corrections: readonly Correction[], keys: readonly string[]): Item<void> {
     return {
-      keys: this.withBans(keys),
-      needed: keys.length,
-      write: (places, args) => this.write(OPS[mode], charges.map(atCost), places, args),
-      read: (reply) => readAnswer(charges, reply),
+      keys,
+      write: (call) => this.correct(call, corrections, keys),
+      read: () => undefined,
     };
   }
 
-  /** Corrections, or refunds, of charges whose keys are `keys`. */
-  changes(
-    op: 'correct' | 'refund',
-    corrections: readonly Correction[],
-    keys: readonly string[],
-  ): Item<void> {
+  /** Takes what charges cost off what their keys owe. */
+  refund(charges: readonly Charge[], keys: readonly string[]): Item<void> {
     return {
       keys,
-      write: (places, args) => this.write(OPS[op], corrections, places, args),
+      write: (call) => this.change(call, OPS.refund, charges, keys),
       read: () => undefined,
     };
   }
 
   /** Gives back what charges took, and tells how their keys are then. */
   undoing(charges: readonly Charge[], keys: readonly string[]): Item<Answer> {
+    const back = charges.map((charge) => ({ charge, units: -charge.cost }));
+    const peek = new DecisionItem(charges, keys, 'peek', this.writer);
     return {
-      keys: this.withBans(keys),
-      needed: keys.length,
-      write: (places, args) => {
-        const back = charges.map((charge) => ({ charge, units: -charge.cost }));
-        this.write(OPS.correct, back, places, args);
-        this.write(OPS.peek, charges.map(atCost), places, args);
+      keys,
+      write: (call) => {
+        this.correct(call, back, keys);
+        peek.write(call);
       },
-      read: (reply) => readAnswer(charges, reply),
+      read: (reply) => readAnswer(charges, 'peek', reply),
     };
   }
 
+  /** Renews the slots that charges hold. */
   renewal(charges: readonly Charge[], keys: readonly string[]): Item<boolean[]> {
     return {
       keys,
-      write: (places, args) => this.write(OPS.renew, charges.map(atCost), places, args),
+      write: (call) => this.change(call, OPS.renew, charges, keys),
       read: (reply) => charges.map(() => reply.next() === 1),
     };
   }
@@ -68,83 +63,36 @@ export class Items {
   ban(keys: readonly string[], length: number): Item<void> {
     return {
       keys,
-      write: (places, args) => {
-        args.push(OPS.ban, places.length);
-        for (const place of places) args.push(place, length);
+      write: (call) => {
+        call.tell(OPS.ban, keys.length);
+        for (const key of keys) call.tell(call.key(key), length);
       },
       read: () => undefined,
     };
   }
 
-  /** The keys of charges, and behind them those of their bans. */
-  private withBans(keys: readonly string[]): string[] {
-    return [...keys, ...keys.map(this.banOf)];
-  }
-
-  private write(
-    op: number,
-    items: readonly Correction[],
-    places: readonly number[],
-    args: Argument[],
+  private correct(
+    call: ScriptCall,
+    corrections: readonly Correction[],
+    keys: readonly string[],
   ): void {
-    args.push(op, items.length);
-    for (let i = 0; i < items.length; i++) {
-      const { charge, units } = items[i] as Correction;
-      const { rule, key, shadow, ban, receipt = [] } = charge;
-      args.push(
-        places[i] as number,
-        places[items.length + i] ?? 0,
-        PLACES.get(rule.policy.algorithm) as number,
-        rule.offset(key),
-        units,
-        shadow ? 1 : 0,
-        rule.holdsSlots ? this.slotName(charge) : chargeName(),
-        receipt.length,
-      );
-      for (const number of receipt) args.push(number);
-      for (const number of rule.numbers) args.push(number);
-      const strikes = op === OPS.consume && ban !== undefined;
-      args.push(strikes ? 1 : 0);
-      if (strikes) for (const number of ban.numbers) args.push(number);
+    call.tell(OPS.correct, corrections.length);
+    for (const [index, { charge, units }] of corrections.entries()) {
+      const { receipt = [] } = charge;
+      this.writer.change(call, charge, keys[index] as string, units);
+      call.tell(receipt.length, ...receipt);
     }
   }
 
-  private slotName(charge: Charge): string {
-    const known = this.slotNames.get(charge);
-    if (known !== undefined) return known;
-    const name = `${this.owner}:${this.nextSlot++}`;
-    this.slotNames.set(charge, name);
-    return name;
+  private change(
+    call: ScriptCall,
+    op: number,
+    charges: readonly Charge[],
+    keys: readonly string[],
+  ): void {
+    call.tell(op, charges.length);
+    for (const [index, charge] of charges.entries()) {
+      this.writer.change(call, charge, keys[index] as string, charge.cost);
+    }
   }
-}
-
-/** Names a charge apart from the few others of its key that may still be settled; short, since every key keeps one. */
-function chargeName(): number {
-  return 1 + Math.floor(Math.random() * 2 ** 29);
-}
-
-export function atCost(charge: Charge): Correction {
-  return { charge, units: charge.cost };
-}
-
-function readAnswer(charges: readonly Charge[], reply: Reply): Answer {
-  const admitted = reply.next() === 1;
-  const delay = reply.next();
-  const verdicts = charges.map((charge) => readVerdict(charge, reply));
-  return { admitted, delay, at: reply.at, verdicts };
-}
-
-function readVerdict(charge: Charge, reply: Reply): Verdict {
-  const wait = duration(reply.next());
-  const remaining = reply.next();
-  const nextAfter = duration(reply.next());
-  const resetAfter = duration(reply.next());
-  const banned = reply.next();
-  const numbers = reply.next();
-  if (numbers > 0) charge.receipt = Array.from({ length: numbers }, () => reply.next());
-  return verdictOf(charge, { wait, remaining, nextAfter, resetAfter }, banned);
-}
-
-function duration(number: number): number {
-  return number === NEVER ? Infinity : number;
 }

@@ -4,7 +4,7 @@ import { show, TollgateArgumentError, TollgateConfigError } from '../errors.ts';
 import type { Charge } from '../store.ts';
 
 /** The layout of what is stored. Another layout starts fresh under keys of its own. */
-const LAYOUT = '1';
+const LAYOUT = '2';
 
 const TAGS = {
   'token-bucket': 't',

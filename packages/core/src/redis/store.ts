@@ -1,15 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RefusedKey, Tally } from '../refusals/refused-key.ts';
 import type { Answer, Charge, Correction, Health, Mode, Store } from '../store.ts';
-import { Batches, type Call } from './batch.ts';
+import { Batches } from './batch.ts';
 import { connect, type Connection, type RedisClient } from './clients.ts';
 import { SCRIPT, SHA } from './engine.ts';
 import { FleetList } from './fleet-list.ts';
 import { Guard } from './guard.ts';
-import { atCost, Items } from './items.ts';
+import { Items } from './items.ts';
 import { KeyNames } from './keys.ts';
 import { checkOptions, type RedisStoreOptions } from './options.ts';
 import { type Queue, SlotQueues } from './slot-queues.ts';
+import type { ScriptCall } from './script-call.ts';
 import { placesBySlot } from './slots.ts';
 import { Spread } from './spread.ts';
 
@@ -61,7 +62,7 @@ export class RedisStore implements Store<true> {
     );
     const open = (isIdle: () => boolean): Batches =>
       new Batches(
-        (call, madeAt) => this.guard.call(() => this.evaluate(call, madeAt), madeAt),
+        (write, madeAt) => this.guard.call(() => this.evaluate(write, madeAt), madeAt),
         isIdle,
         batch,
       );
@@ -84,12 +85,16 @@ export class RedisStore implements Store<true> {
   }
 
   correct(corrections: readonly Correction[]): Promise<void> {
-    const keys = this.names.whereMade(corrections.map(({ charge }) => charge));
-    return this.change('correct', corrections, keys);
+    const names = this.names.whereMade(corrections.map(({ charge }) => charge));
+    return this.inParts(corrections, names, (part, keys) =>
+      this.queue.run(this.items.corrections(part, keys)),
+    );
   }
 
   refund(charges: readonly Charge[]): Promise<void> {
-    return this.change('refund', charges.map(atCost), this.names.of(charges));
+    return this.inParts(charges, this.names.of(charges), (part, keys) =>
+      this.queue.run(this.items.refund(part, keys)),
+    );
   }
 
   async renew(charges: readonly Charge[]): Promise<boolean[]> {
@@ -138,16 +143,6 @@ export class RedisStore implements Store<true> {
     await this.connection.close();
   }
 
-  private change(
-    op: 'correct' | 'refund',
-    corrections: readonly Correction[],
-    names: readonly string[],
-  ): Promise<void> {
-    return this.inParts(corrections, names, (part, keys) =>
-      this.queue.run(this.items.changes(op, part, keys)),
-    );
-  }
-
   /** Does things whose keys are `keys` in parts that one call may be of; they need not all succeed or fail. */
   private async inParts<T>(
     things: readonly T[],
@@ -177,20 +172,20 @@ export class RedisStore implements Store<true> {
    * Runs the script. While a slot moves to another node, a call is answered only if all of its keys are on one of the
    * two: then it is tried again without the keys of bans, most of which are nowhere. Bans of that slot do not hold then.
    */
-  private async evaluate(call: (keys: 'all' | 'needed') => Call, madeAt: number): Promise<unknown> {
-    const { clock } = this.options;
-    let which: 'all' | 'needed' = 'all';
+  private async evaluate(
+    write: (withBans: boolean) => ScriptCall,
+    madeAt: number,
+  ): Promise<unknown> {
+    let withBans = true;
     for (;;) {
-      const { keys, args } = call(which);
-      // As one text, which costs both ends less than so many arguments.
-      const told = JSON.stringify([clock === undefined ? '' : clock(), ...args]);
-      const rest = [`${keys.length}`, ...keys, told];
+      const call = write(withBans);
+      const rest = [`${call.keys.length}`, ...call.keys, call.text(this.options.clock?.())];
       try {
-        return await this.run(rest, keys[0], madeAt);
+        return await this.run(rest, call.keys[0], madeAt);
       } catch (error) {
         if (!isRedirection(error) || this.isLate(madeAt - TRY_AGAIN_MS)) throw error;
-        if (which === 'needed') await sleep(TRY_AGAIN_MS);
-        which = 'needed';
+        if (!withBans) await sleep(TRY_AGAIN_MS);
+        withBans = false;
       }
     }
   }

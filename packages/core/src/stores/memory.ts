@@ -1,5 +1,6 @@
 import type { Rule, State } from '../algorithm.ts';
-import { type Verdict, verdictOf } from '../verdict.ts';
+import { SingleAnswer, verdictFrom } from '../answer.ts';
+import type { Verdict } from '../verdict.ts';
 import { show, TollgateConfigError } from '../errors.ts';
 import { unknownOption } from '../policy.ts';
 import type { Answer, Charge, Correction, Mode, Store } from '../store.ts';
@@ -35,40 +36,6 @@ class Cell {
   wait = 0.5;
   banned = 0;
   delay = 0;
-}
-
-/** The answer to a single charge. Its verdict is worked out from a copy of the state, and only if it is read. */
-class SingleAnswer implements Answer {
-  readonly admitted: boolean;
-  readonly at: number;
-  readonly delay: number;
-  private readonly charge: Charge;
-  private readonly state: Readonly<State>;
-  private readonly refused: boolean;
-  private known: readonly Verdict[] | undefined;
-
-  /** @param after a copy of the state as the decision left it. */
-  constructor(charge: Charge, after: Readonly<State>, wait: number, delay: number, at: number) {
-    this.refused = wait > 0;
-    this.admitted = wait === 0 || charge.shadow;
-    this.at = at;
-    this.delay = delay;
-    this.charge = charge;
-    this.state = after;
-    this.known = undefined;
-  }
-
-  get verdicts(): readonly Verdict[] {
-    return (this.known ??= [this.work()]);
-  }
-
-  private work(): Verdict {
-    const { charge, at } = this;
-    // The methods that it is handed to only read it.
-    const state = this.state as State;
-    const wait = this.refused ? charge.rule.wait(state, charge.cost, at) : 0;
-    return verdict(charge, state, at, wait, 0);
-  }
 }
 
 const MOST_CHARGES = 16;
@@ -195,7 +162,8 @@ export class MemoryStore implements Store<false> {
       : state.slice();
     if (charges) charge.receipt = after;
     if (charges || (cell.healed && mode !== 'peek')) this.write(cell, charge);
-    return new SingleAnswer(charge, after, wait, delay, at);
+    const taken = wait === 0;
+    return new SingleAnswer(charge, after, taken || charge.shadow, taken, delay, at, 0);
   }
 
   private decideAll(charges: readonly Charge[], mode: Mode, at: number): Answer {
@@ -211,7 +179,7 @@ export class MemoryStore implements Store<false> {
       const charge = charges[i] as Charge;
       const cell = this.cells[i] as Cell;
       this.conclude(cell, charge, mode, admitted);
-      verdicts.push(verdict(charge, cell.state, cell.now, cell.wait, cell.banned));
+      verdicts.push(verdictFrom(charge, cell.state, cell.now, cell.wait, cell.banned));
       delay = Math.max(delay, cell.delay);
     }
     return { admitted, verdicts, at, delay };
@@ -223,7 +191,8 @@ export class MemoryStore implements Store<false> {
     const cell = this.open(index, charge, at);
     const forced = mode === 'charge' && rule.overdraws;
     cell.wait = forced ? 0 : rule.wait(cell.state, charge.cost, cell.now);
-    cell.banned = forced || this.bans.isEmpty ? 0 : this.bans.left(charge, at, mode !== 'peek');
+    const asks = mode !== 'charge' && !this.bans.isEmpty;
+    cell.banned = asks ? this.bans.left(charge, at, mode !== 'peek') : 0;
     return cell;
   }
 
@@ -279,14 +248,6 @@ export class MemoryStore implements Store<false> {
     shard.write(slot, key, rule, state);
     if (slot === -1) this.keys.added(table);
   }
-}
-
-function verdict(charge: Charge, state: State, now: number, wait: number, banned: number): Verdict {
-  const { rule } = charge;
-  const remaining = rule.remaining(state, now);
-  const resetAfter = rule.resetAfter(state, now);
-  const nextAfter = resetAfter === 0 ? 0 : rule.wait(state, remaining + 1, now);
-  return verdictOf(charge, { wait, remaining, nextAfter, resetAfter }, banned);
 }
 
 /**
