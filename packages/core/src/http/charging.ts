@@ -103,7 +103,6 @@ export class Charging<R extends HttpRequest> {
   }
 
   private askOne(limit: GateLimit<R>, request: R, call: Call): MaybePromise<Asked> {
-    const { name } = limit.limit;
     try {
       if (limit.denies?.(addressOf(request)) === true) return 'denied';
       if (limit.allows?.(addressOf(request)) === true) return 'skipped';

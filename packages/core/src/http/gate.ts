@@ -196,7 +196,9 @@ export class Gate<R extends HttpRequest> {
     // What cannot be decided here is not served, and so is not charged for by those before.
     try {
       const outcome = this.decideOn(passing, lane);
-      return isPromise(outcome) ? outcome.catch((error) => this.giveUp(passing, error)) : outcome;
+      return isPromise(outcome)
+        ? outcome.catch((error: unknown) => this.giveUp(passing, error))
+        : outcome;
     } catch (error) {
       return this.giveUp(passing, error);
     }
