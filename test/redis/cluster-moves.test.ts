@@ -106,7 +106,7 @@ describe.each(CLIENTS)('%s', (name, open) => {
     await load.stop();
     expect(load.admitted).toBe(BUDGET);
     expect((await limiter.peek({ key: 'hot' })).remaining).toBe(0);
-    expect(await to.client.keys(`${prefix}*`)).toHaveLength(1);
+    expect(await to.client.keys(`${prefix}*:hot`)).toHaveLength(1);
     await limiter.close();
   });
 

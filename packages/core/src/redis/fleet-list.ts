@@ -173,10 +173,11 @@ function tallyOf(name: string, text: unknown): Tally[] {
   return [{ name, shadow: shadow === true, missed, keys: entries }];
 }
 
+/** @param text what Redis holds, as text or, where a shared client was told so, as bytes. */
 function parsed(text: unknown): Readonly<Record<string, unknown>> {
-  if (typeof text !== 'string') return {};
+  if (typeof text !== 'string' && !Buffer.isBuffer(text)) return {};
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = JSON.parse(text.toString());
     return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
   } catch {
     return {};
