@@ -39,8 +39,9 @@ export class Fallback {
   }
 
   /** Remembers which keys the store says are exhausted, so that an outage does not set them free. */
-  remember(verdicts: readonly Verdict[]): void {
-    this.exhausted.remember(verdicts);
+  remember(answer: Answer, lines: readonly Line[]): void {
+    if (answer.spare === true) this.exhausted.forget(lines);
+    else this.exhausted.remember(answer.verdicts);
   }
 
   /** Units were given back, so that nobody knows any more until when these keys are exhausted. */

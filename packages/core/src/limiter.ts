@@ -389,7 +389,7 @@ export class Limiter<S extends Store = Store> {
       return this.decided(without.answer, without.charges, notify);
     }
     if (known.failure !== undefined) this.report(known.failure);
-    fallback.remember(known.verdicts);
+    fallback.remember(known, charges);
     const decision = this.decided(known, charges, notify);
     // Those who wait were told when this process would admit them.
     if (this.isOut) this.waiting.nudgeAll();

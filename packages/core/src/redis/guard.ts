@@ -158,26 +158,27 @@ export class Guard {
     storeCalls.publish({ name: this.name, durationMs: performance.now() - sentAt, error });
   }
 
-  private async inTime<T>(send: () => Promise<T>, leftMs: number): Promise<T> {
-    let late = false;
-    const answer = this.sent(send, () => late);
-    let timer: NodeJS.Timeout | undefined;
-    const expiry = new Promise<never>((_, reject) => {
+  private inTime<T>(send: () => Promise<T>, leftMs: number): Promise<T> {
+    return new Promise((resolve, reject) => {
+      let late = false;
       const expire = (): void => {
         late = true;
         reject(new Error(this.wasReady ? `no answer within ${this.deadlineMs} ms` : this.absent()));
       };
       // What has arrived while this process was busy is read first.
-      timer = setTimeout(() => setImmediate(expire), leftMs);
+      const timer = setTimeout(() => setImmediate(expire), leftMs);
+      // Whichever comes second is nobody's any more.
+      this.sent(send, () => late).then(
+        (value) => {
+          clearTimeout(timer);
+          resolve(value);
+        },
+        (error: unknown) => {
+          clearTimeout(timer);
+          reject(error);
+        },
+      );
     });
-    // Whichever comes second is nobody's any more, and must not be an unhandled rejection.
-    answer.catch(() => undefined);
-    expiry.catch(() => undefined);
-    try {
-      return await Promise.race([answer, expiry]);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 
   /** In flight until it is answered, which may be long after its deadline. */
