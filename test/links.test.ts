@@ -19,9 +19,14 @@ function prose(path: string): string {
   return readFileSync(path, 'utf8').replaceAll(/^```[\s\S]*?^```$/gm, '');
 }
 
+const known = new Map<string, ReadonlySet<string>>();
+
 /** The names by which GitHub lets a page's headings be linked to. */
-function anchorsOf(path: string): Set<string> {
+function anchorsOf(path: string): ReadonlySet<string> {
+  const before = known.get(path);
+  if (before !== undefined) return before;
   const anchors = new Set<string>();
+  known.set(path, anchors);
   for (const [, heading = ''] of prose(path).matchAll(/^#{1,6} +(.*)$/gm)) {
     const words = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll(/[`*\\]/g, '');
     const slug = words
@@ -41,8 +46,9 @@ function faultOf(page: string, link: string): string | undefined {
   const target = path === '' ? page : resolve(dirname(page), decodeURI(path));
   if (!target.startsWith(ROOT)) return `${link} leads out of the repository`;
   if (!existsSync(target)) return `${link}: there is no such file`;
-  if (anchor === undefined || !statSync(target).isFile() || !target.endsWith('.md')) return;
-  if (!anchorsOf(target).has(anchor)) return `${link}: there is no such heading`;
+  if (anchor === undefined || !statSync(target).isFile() || !target.endsWith('.md'))
+    return undefined;
+  return anchorsOf(target).has(anchor) ? undefined : `${link}: there is no such heading`;
 }
 
 const pages = pagesIn(ROOT);

@@ -1,3 +1,4 @@
+import type { Cluster } from 'node:cluster';
 import type { Logger } from './logger.ts';
 import type { Store } from './store.ts';
 import { MemoryStore } from './stores/memory.ts';
@@ -19,8 +20,12 @@ export function tellOfProcesses(store: Store, logger: Logger): void {
  * PM2 numbers the instances of a program, a single one too: only a number above 0 says that there are several.
  */
 function isOneOfSeveral(): boolean {
-  return (
-    (process.send !== undefined && process.getBuiltinModule('node:cluster').isWorker) ||
-    Number(process.env['NODE_APP_INSTANCE']) > 0
-  );
+  return isWorker() || Number(process.env['NODE_APP_INSTANCE']) > 0;
+}
+
+function isWorker(): boolean {
+  if (process.send === undefined) return false;
+  // What it returns is what require() does, though its type is that of the ES module.
+  const cluster = process.getBuiltinModule('node:cluster') as unknown as Cluster;
+  return cluster.isWorker;
 }
