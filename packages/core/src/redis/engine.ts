@@ -3,6 +3,7 @@ import { MOST_UNITS, type Twin } from '../algorithm.ts';
 import { banTwin } from '../ban.ts';
 import { TWINS } from '../algorithms/index.ts';
 import { LARGEST } from '../tick.ts';
+import { grantTwin } from './grant.ts';
 
 /** What a call of the engine asks for; a batch may hold any of them. */
 export const OPS = {
@@ -15,6 +16,7 @@ export const OPS = {
   renew: 7,
   ban: 8,
   fold: 9,
+  grant: 10,
 } as const;
 
 /** Stands for Infinity in replies, which are integers. */
@@ -356,6 +358,9 @@ while cursor < #args do
     decideAll(op, count)
   elseif op == ${OPS.fold} then
     fold(count)
+  elseif op == ${OPS.grant} then
+    ${grantTwin(OPS.attempt)}
+    for _ = 1, count do grant() end
   else
     for _ = 1, count do change(op) end
   end

@@ -7,7 +7,8 @@ import type { ScriptCall } from './script-call.ts';
 
 /** All that the script can be asked. */
 export class Items {
-  private readonly writer: ChargeWriter;
+  /** For items that are made elsewhere. */
+  readonly writer: ChargeWriter;
 
   /** @param banOf names the key of the bans of what a key is the name of. */
   constructor(banOf: (key: string) => string) {
@@ -71,7 +72,8 @@ export class Items {
     };
   }
 
-  private correct(
+  /** Writes corrections of charges whose keys are `keys`. */
+  correct(
     call: ScriptCall,
     corrections: readonly Correction[],
     keys: readonly string[],

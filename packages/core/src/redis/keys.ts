@@ -13,8 +13,9 @@ const TAGS = {
   'sliding-window': 's',
   'sliding-log': 'g',
   concurrency: 'c',
-  /** Of no algorithm: the key's bans. */
+  /** Of no algorithm: the key's bans, and those who hold leases of it. */
   ban: '!',
+  holders: 'h',
 } as const;
 
 const ALL = Object.keys(TAGS) as (keyof typeof TAGS)[];
@@ -102,8 +103,22 @@ export class KeyNames {
 
   /** The key of the bans of what `key` is the name of. */
   banOf(key: string): string {
+    return this.near(key, TAGS.ban);
+  }
+
+  /** The key of those who hold leases of what `key` is the name of. */
+  holdersOf(key: string): string {
+    return this.near(key, TAGS.holders);
+  }
+
+  /** Whether a charge's key depends on the other charges of its call. */
+  get isTagged(): boolean {
+    return this.hashTag !== undefined;
+  }
+
+  private near(key: string, tag: string): string {
     const kind = key.indexOf('}', this.prefix.length) + 1 + LAYOUT.length;
-    return `${key.slice(0, kind)}${TAGS.ban}${key.slice(kind + 1)}`;
+    return `${key.slice(0, kind)}${tag}${key.slice(kind + 1)}`;
   }
 
   /**

@@ -1,13 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Leasing } from '../lease.ts';
 import type { RefusedKey, Tally } from '../refusals/refused-key.ts';
 import type { Answer, Charge, Correction, Health, Mode, Store } from '../store.ts';
 import { Batches } from './batch.ts';
+import { asMade, correctionAsMade, ofLimits } from './charge-ahead.ts';
 import { connect, type Connection, type RedisClient } from './clients.ts';
 import { SCRIPT, SHA } from './engine.ts';
 import { FleetList } from './fleet-list.ts';
 import { Guard } from './guard.ts';
 import { Items } from './items.ts';
 import { KeyNames } from './keys.ts';
+import { isLeased, LeasedDecisions } from './leased-decisions.ts';
+import { Leases } from './leases.ts';
 import { checkOptions, type RedisStoreOptions } from './options.ts';
 import { type Queue, SlotQueues } from './slot-queues.ts';
 import type { ScriptCall } from './script-call.ts';
@@ -40,6 +44,8 @@ export class RedisStore implements Store<true> {
   private readonly deadlineMs: number;
   private readonly names: KeyNames;
   private readonly items: Items;
+  private readonly leases: Leases;
+  private readonly leased: LeasedDecisions;
   private readonly fleet: FleetList;
 
   constructor(client: RedisClient, options: RedisStoreOptions = {}) {
@@ -69,6 +75,16 @@ export class RedisStore implements Store<true> {
     this.queue = cluster ? new SlotQueues(open) : open(() => this.guard.idle);
     this.fleet = new FleetList(this.name, this.connection, this.guard, options.clock);
     this.spread = cluster ? new Spread(this.queue, this.items, deadlineMs) : undefined;
+    const { queue, items, names, guard } = this;
+    const clock = options.clock ?? ((): number => Math.floor(performance.now() * 1_000));
+    this.leases = new Leases({ queue, items, names, guard, clock });
+    this.leased = new LeasedDecisions(this.leases, {
+      decide: async (charges, mode) => {
+        const made = charges.map(asMade);
+        return ofLimits(await this.decideInRedis(made, this.names.of(charges), mode), charges);
+      },
+      correct: (corrections) => this.correct(corrections),
+    });
   }
 
   health(): Health {
@@ -77,6 +93,23 @@ export class RedisStore implements Store<true> {
 
   decide(charges: readonly Charge[], mode: Mode): Promise<Answer> {
     const keys = this.names.of(charges);
+    if (isLeased(charges)) return this.leased.decide(charges, mode);
+    return this.decideInRedis(charges, keys, mode);
+  }
+
+  decideAtOnce(charges: readonly Charge[], mode: Mode): Answer | undefined {
+    return this.leased.decideAtOnce(charges, mode);
+  }
+
+  returnLeases(limits: readonly Leasing[]): Promise<void> {
+    return this.leases.return(limits);
+  }
+
+  private decideInRedis(
+    charges: readonly Charge[],
+    keys: readonly string[],
+    mode: Mode,
+  ): Promise<Answer> {
     const { refusal } = this.guard;
     if (refusal !== undefined) return Promise.reject(refusal);
     return this.spread === undefined
@@ -84,15 +117,17 @@ export class RedisStore implements Store<true> {
       : this.spread.decide(charges, keys, mode);
   }
 
-  correct(corrections: readonly Correction[]): Promise<void> {
+  correct(all: readonly Correction[]): Promise<void> {
+    const corrections = this.leases.correct(all);
     const names = this.names.whereMade(corrections.map(({ charge }) => charge));
-    return this.inParts(corrections, names, (part, keys) =>
+    return this.inParts(corrections.map(correctionAsMade), names, (part, keys) =>
       this.queue.run(this.items.corrections(part, keys)),
     );
   }
 
   refund(charges: readonly Charge[]): Promise<void> {
-    return this.inParts(charges, this.names.of(charges), (part, keys) =>
+    this.leases.forgive(charges);
+    return this.inParts(charges.map(asMade), this.names.of(charges), (part, keys) =>
       this.queue.run(this.items.refund(part, keys)),
     );
   }
@@ -108,14 +143,17 @@ export class RedisStore implements Store<true> {
 
   async ban(subjects: readonly Pick<Charge, 'name' | 'key'>[], length: number): Promise<void> {
     const keys = this.names.ofBans(subjects);
+    this.leases.drop(subjects);
     await this.inParts(keys, keys, (part) => this.queue.run(this.items.ban(part, length)));
   }
 
   unban(subjects: readonly Pick<Charge, 'name' | 'key'>[]): Promise<void> {
+    this.leases.forgive(subjects);
     return this.forget(this.names.ofBans(subjects));
   }
 
   reset(subjects: readonly Pick<Charge, 'name' | 'key'>[]): Promise<void> {
+    this.leases.drop(subjects);
     return this.forget(this.names.ofAll(subjects));
   }
 

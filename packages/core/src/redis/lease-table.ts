@@ -1,0 +1,105 @@
+import type { LeaseRule, Leasing } from '../lease.ts';
+import type { Answer, Charge } from '../store.ts';
+import type { Lease } from './lease.ts';
+
+/** Keys whose leases a process holds at most. */
+const MOST_LEASES = 10_000;
+
+/** One who waits for a key's next call. */
+export interface Waiter {
+  readonly charge: Charge;
+  /** On the monotonic clock, in ms. */
+  readonly madeAt: number;
+  readonly resolve: (answer: Answer) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** A lease, and who waits for it. */
+export interface Entry {
+  readonly lease: Lease;
+  /** In order of arrival. */
+  waiting: Waiter[];
+  /** Whether a call is about to be made. */
+  scheduled: boolean;
+  /** The call that is under way. */
+  flight: Promise<void> | undefined;
+  /** Whether it was used since it was last passed over. */
+  used: boolean;
+}
+
+interface Subject {
+  readonly name: string;
+  readonly key: string;
+}
+
+/** The leases of a store: a bounded number, of which those go first that were not used for long. */
+export class LeaseTable {
+  private readonly byRule = new Map<LeaseRule, Map<string, Entry>>();
+  /** In the order in which they are passed over. */
+  private readonly all = new Map<Entry, string>();
+  private readonly byLine = new Map<string, Set<Entry>>();
+  private readonly evicted: (entry: Entry) => void;
+
+  constructor(evicted: (entry: Entry) => void) {
+    this.evicted = evicted;
+  }
+
+  find(rule: LeaseRule, id: string): Entry | undefined {
+    return this.byRule.get(rule)?.get(id);
+  }
+
+  /** @param id names the key among those under the lease's rule. */
+  add(lease: Lease, id: string): Entry {
+    if (this.all.size >= MOST_LEASES) this.evict();
+    const entry: Entry = { lease, waiting: [], scheduled: false, flight: undefined, used: true };
+    const table = this.byRule.get(lease.terms) ?? new Map<string, Entry>();
+    this.byRule.set(lease.terms, table.set(id, entry));
+    this.all.set(entry, id);
+    const line = lineOf(lease.of);
+    this.byLine.set(line, (this.byLine.get(line) ?? new Set()).add(entry));
+    return entry;
+  }
+
+  /** All leases of these keys. */
+  of(subjects: readonly Subject[]): Entry[] {
+    if (this.all.size === 0) return [];
+    return subjects.flatMap((subject) => [...(this.byLine.get(lineOf(subject)) ?? [])]);
+  }
+
+  /** All leases of these limits. */
+  ofLimits(limits: readonly Leasing[]): Entry[] {
+    return [...this.all.keys()].filter(({ lease }) => limits.includes(lease.terms.leasing));
+  }
+
+  delete(entry: Entry): void {
+    const { terms, of } = entry.lease;
+    const table = this.byRule.get(terms);
+    table?.delete(this.all.get(entry) ?? '');
+    if (table?.size === 0) this.byRule.delete(terms);
+    this.all.delete(entry);
+    const line = lineOf(of);
+    this.byLine.get(line)?.delete(entry);
+    if (this.byLine.get(line)?.size === 0) this.byLine.delete(line);
+  }
+
+  /** Passes over those that were used since the last time, or are waited for. */
+  private evict(): void {
+    for (const [entry, id] of this.all) {
+      const { lease, waiting, scheduled } = entry;
+      const isBusy = entry.used || lease.isAsking || scheduled || waiting.length > 0;
+      if (!isBusy) {
+        this.delete(entry);
+        this.evicted(entry);
+        return;
+      }
+      entry.used = false;
+      this.all.delete(entry);
+      this.all.set(entry, id);
+    }
+  }
+}
+
+/** A name has no line break, so no two lines are named alike. */
+function lineOf({ name, key }: Subject): string {
+  return `${name}\n${key}`;
+}
