@@ -137,13 +137,13 @@ function changesOf(
     throw new TollgateConfigError('', `${path}: ${problem}; that takes a restart`);
   };
   for (const { name } of current) {
-    if (!next.some((limit) => limit.name === name)) refuse(`the limit ${show(name)} is gone`);
+    if (!next.some((limit) => limit.name === name)) refuse(`the limit "${name}" is gone`);
   }
   return next.flatMap(({ policy: to, ...rest }) => {
     const known = current.find(({ name }) => name === rest.name);
-    if (known === undefined) return refuse(`the limit ${show(rest.name)} is new`);
+    if (known === undefined) return refuse(`the limit "${rest.name}" is new`);
     const { policy: from, ...before } = known;
-    if (text(before) !== text(rest)) refuse(`${show(rest.name)} changed more than its policy`);
+    if (text(before) !== text(rest)) refuse(`"${rest.name}" changed more than its policy`);
     return text(from) === text(to) ? [] : [{ name: rest.name, from, to }];
   });
 }

@@ -227,11 +227,11 @@ describe('a limits file that is watched', () => {
       JSON.stringify({ limits: [api, { ...login, policy: {} }] }),
       'limits[1]',
     ],
-    ['lacks a limit', JSON.stringify({ limits: [api] }), '"login" (string) is gone; that takes a'],
+    ['lacks a limit', JSON.stringify({ limits: [api] }), '"login" is gone; that takes a'],
     [
       'has a new limit',
       JSON.stringify({ limits: [api, login, { ...login, name: 'other' }] }),
-      '"other" (string) is new; that takes a restart',
+      '"other" is new; that takes a restart',
     ],
     [
       'has another cost',
@@ -241,7 +241,7 @@ describe('a limits file that is watched', () => {
           { ...login, cost: 2 },
         ],
       }),
-      '"login" (string) changed more than its policy',
+      '"login" changed more than its policy',
     ],
   ])('keeps all as it was where the new one %s', (_what, text, message) => {
     const { limiter, watch, changes } = start();
