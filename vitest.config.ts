@@ -26,6 +26,8 @@ export default defineConfig({
     // Many files wait for servers more than they reckon.
     maxWorkers: 3,
     testTimeout: 60_000,
+    // What is looked at until it is so comes late on a busy machine. A test of how soon says so itself.
+    expect: { poll: { timeout: 10_000 } },
     reporters: ['default', './scripts/plain-reporter.ts'],
   },
 });

@@ -25,15 +25,14 @@ import { seconds, UNKNOWN_POLICY } from './header-forms.ts';
 import { type HeaderForm, parseForms, rateLimitHeaders, type SetHeader } from './headers.ts';
 import { Holds } from './hold.ts';
 import { isGone } from './leaving.ts';
-import { counterOf, withoutCounters } from './open-reservations.ts';
 import { PROBLEM_TYPE, problemBytes, statusOf } from './problem.ts';
 import { RejectionLog, type Rejections } from './rejections.ts';
 import { hideFromRedirects } from './redirects.ts';
 import { TollgateClosedGateError } from './refusal.ts';
 import { addressOf, type HttpRequest } from './request.ts';
-import { Reservations, type Woken } from './reservations.ts';
 import type { ShedDecision } from './shed-decision.ts';
 import type { Entrance } from './shedder.ts';
+import { Turns } from './turns.ts';
 import { type Provisional, Visit } from './visit.ts';
 
 /** The limits that a request passes on its way, by stage, and what it costs there. */
@@ -93,11 +92,10 @@ export class Gate<R extends HttpRequest> {
   private readonly diagnostics: Diagnostics<R>;
   private readonly charging: Charging<R>;
   private readonly log: RejectionLog;
-  private readonly reservations: Reservations;
+  private readonly turns: Turns;
   private readonly holds: Holds;
   /** Where requests meet the shedder, if there is one. */
   private readonly entrance: Entrance | undefined;
-  private readonly maxWaitMs: number;
   private readonly made = new Map<GateLimitOptions<R>, GateLimit<R>>();
   private readonly own: readonly GateLimit<R>[];
   /** Whether any limit is in shadow mode, whose refusals of admitted requests are counted. */
@@ -120,8 +118,8 @@ export class Gate<R extends HttpRequest> {
     this.logger = logger;
     this.diagnostics = new Diagnostics(logger, (request) => adapter.proxyTrust(request));
     this.log = new RejectionLog(options.logKeys ?? 'clear', logger);
-    this.maxWaitMs = options.maxWaitMs ?? 5_000;
-    this.holds = new Holds(options.maxWaiting ?? 1_000, this.maxWaitMs);
+    const { maxWaiting = 1_000, maxWaitMs = 5_000 } = options;
+    this.holds = new Holds(maxWaiting, maxWaitMs);
     this.limiter = new Limiter({
       limits: [],
       logger,
@@ -132,7 +130,7 @@ export class Gate<R extends HttpRequest> {
       ...(logKeys !== undefined && { logKeys }),
     });
     tellOfProcesses(this.limiter.store, logger);
-    this.reservations = new Reservations(this.limiter.store, options.maxWaiting ?? 1_000);
+    this.turns = new Turns(this.limiter, maxWaiting, maxWaitMs);
     const { priorities: ranked, defaultPriority } = this.limiter.limits;
     this.entrance = options.shedder?.entrance(ranked, defaultPriority);
     this.charging = new Charging(
@@ -274,7 +272,7 @@ export class Gate<R extends HttpRequest> {
   close(): MaybePromise<void> {
     this.isClosed = true;
     this.entrance?.close();
-    this.reservations.end();
+    this.turns.close();
     return this.limiter.close();
   }
 
@@ -356,9 +354,8 @@ export class Gate<R extends HttpRequest> {
       return this.conclude(passing, denied(limits, asked, request));
     }
     const charges: BookedCharge[] = [];
-    const counters: BookedCharge[] = [];
+    const reserved: BookedCharge[] = [];
     let applied = false;
-    let provisional = false;
     for (let i = 0; i < asked.length; i++) {
       const charge = asked[i] as Asked;
       if (charge !== undefined) applied = true;
@@ -366,74 +363,19 @@ export class Gate<R extends HttpRequest> {
       const again = visit.charges.length === 0 ? charge : visit.difference(charge);
       if (again === undefined) continue;
       charges.push(again);
-      if (limits[i]?.counts === undefined) continue;
-      provisional = true;
-      // A store in this process need not be told of what is known here.
-      const isShared = this.limiter.store.async && !again.shadow && again.cost > 0;
-      if (isShared) counters.push(counterOf(again));
+      if (limits[i]?.counts !== undefined) reserved.push(again);
     }
     if (!applied) this.diagnostics.tell('TOLLGATE_NO_LIMIT');
     if (charges.length === 0) return visit.decision();
-    if (provisional) return this.decideInTurn(passing, charges, counters);
+    if (reserved.length > 0) {
+      return this.turns.decide(charges, reserved, passing.response, (decision) =>
+        this.conclude(passing, decision),
+      );
+    }
     const decision = this.limiter.decide(charges, 'consume', false);
     return isPromise(decision)
       ? decision.then((late) => this.conclude(passing, late))
       : this.conclude(passing, decision);
-  }
-
-  /**
-   * Decides among requests that may have to wait for the outcomes of others, in order of arrival.
-   *
-   * @param counters of those charges whose reservations are counted in the store.
-   */
-  private async decideInTurn(
-    passing: Passing<R>,
-    charges: readonly BookedCharge[],
-    counters: readonly BookedCharge[],
-  ): Promise<Outcome> {
-    const { reservations } = this;
-    const { response } = passing;
-    const all = [...charges, ...counters];
-    const ticket = reservations.ticket();
-    const deadline = performance.now() + this.maxWaitMs;
-    // In whose line it was woken last, and why. Whoever is next there is told when this one needs no more of it.
-    let woken: { readonly line: BookedCharge; readonly by: Woken } | undefined;
-    const waits = async (line: BookedCharge, refusal?: Decision): Promise<boolean> => {
-      const leftMs = deadline - performance.now();
-      const turn = reservations.turn(line, leftMs, ticket, response, refusal);
-      if (turn === undefined) return false;
-      woken = undefined;
-      const by = await turn;
-      if (this.isClosed) throw new TollgateClosedGateError();
-      if (by !== undefined) woken = { line, by };
-      return by !== undefined;
-    };
-    const awaited = charges.find((charge) => reservations.isAwaited(charge));
-    if (awaited !== undefined) await waits(awaited);
-    let outcome: Outcome = 'gone';
-    try {
-      while (!isGone(response)) {
-        let decision = await this.limiter.decide(all, 'attempt', false);
-        const refusing = charges.find(({ name }) => isRefusedBy(decision, name));
-        if (refusing !== undefined) {
-          if (reservations.mayChange(decision) && (await waits(refusing, decision))) continue;
-          // Refused for good, which counts towards a ban.
-          if (charges.some(({ ban }) => ban !== undefined)) {
-            decision = await this.limiter.decide(all, 'consume', false);
-          }
-        }
-        const told = counters.length === 0 ? decision : withoutCounters(decision);
-        outcome = await this.conclude(passing, told);
-        break;
-      }
-      return outcome;
-    } finally {
-      const isServed = outcome !== 'gone' && outcome?.allowed === true;
-      // Of what other processes gave back there may be enough for several.
-      if (woken !== undefined && !(isServed && woken.by === 'outcome')) {
-        reservations.pass(woken.line, woken.by);
-      }
-    }
   }
 
   private decideAlone(request: R, call: Call): MaybePromise<Decision> {
@@ -490,8 +432,8 @@ export class Gate<R extends HttpRequest> {
       const says = limits.find(({ limit }) => limit.name === charge.name)?.counts;
       if (says === undefined || charge.receipt === undefined) continue;
       const counts = (status: number): boolean => this.charging.counted(charge, says, status);
-      this.reservations.open(charge);
-      provisional.push({ charge, counts, known: () => this.reservations.close(charge) });
+      this.turns.reservations.open(charge);
+      provisional.push({ charge, counts, known: () => this.turns.reservations.close(charge) });
     }
     if (holdsSlot || provisional.length > 0) visit.watch(response, provisional);
   }
@@ -506,10 +448,6 @@ export class Gate<R extends HttpRequest> {
       report(error);
     }
   }
-}
-
-function isRefusedBy({ verdicts }: Decision, name: string): boolean {
-  return verdicts.some((each) => each.name === name && !each.allowed && !each.shadow);
 }
 
 /** A refusal by deny lists: no store was asked, so it has no numbers. */
