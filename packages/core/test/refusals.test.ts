@@ -86,6 +86,12 @@ describe('the most refused keys of a process', () => {
     expect(limiter.mostRefused('tenant')).toEqual([]);
   });
 
+  it('are those of a wait that cannot be in time, too', async () => {
+    const { limiter } = limiterAt();
+    await expect(limiter.wait({ api: 'ada' }, { maxWaitMs: 5 })).rejects.toThrow('never be admitted');
+    expect(limiter.mostRefused()).toMatchObject([{ key: 'ada', count: 1 }]);
+  });
+
   it('are forgotten after a day, and may be asked for of fewer hours', () => {
     const { limiter, at } = limiterAt();
     refuse(limiter, 'early', 5);
