@@ -5,6 +5,7 @@ import { expect, it } from 'vitest';
 it('requests of inject() count by their outcomes, as those of a server do', async () => {
   const app = fastify();
   await app.register(tollgate, {
+    logger: { warn: () => undefined, error: () => undefined },
     limits: [
       { name: 'login', policy: fixedWindow({ limit: 2, window: '400d' }), countOnly: 'failures' },
       { name: 'slots', policy: concurrency({ limit: 1 }) },
