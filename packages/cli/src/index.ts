@@ -1,5 +1,5 @@
 export { UnreadableLogError } from './log/bytes.ts';
-export { type Progress, replay, type ReplayOptions } from './replay/replay.ts';
+export { type Progress, replay, type ReplayLimit, type ReplayOptions } from './replay/replay.ts';
 export type {
   BadLine,
   ComparedAlgorithm,

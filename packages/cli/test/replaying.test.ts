@@ -139,6 +139,17 @@ describe('a replay', () => {
     expect(large.limits[0]?.algorithms?.[0]?.policy).toMatchObject({ limit: 20_000, window: 2e6 });
     expect(large.limits[0]?.algorithms?.[2]?.problem).toContain('10000');
   });
+
+  it('takes limits that are written by hand as it does those of a file', async () => {
+    const lines = [8, 9, 9, 10, 11, 11, 19].map((second) => line(second, 'a'));
+    const policy = { algorithm: 'fixed-window', limit: 3, window: '10s' } as const;
+    const ofFile = [{ name: 'api', policy: window(3) }];
+    const byHand = { limits: [{ name: 'api', policy }], compare: true };
+    expect(await run(lines, ofFile, byHand)).toEqual(await run(lines, ofFile, { compare: true }));
+    const wrong = { limits: [{ name: 'api', policy: { ...policy, window: '10 parsecs' } }] };
+    const refused = run(lines, ofFile, wrong as ReplayOptions);
+    await expect(refused).rejects.toThrow('limits[0].policy.window');
+  });
 });
 
 it('a rival decides as a limiter with a store does', () => {

@@ -1,4 +1,4 @@
-import type { FileLimit } from '@tollgate/core';
+import { type FileLimit, parseLimits, type PolicyInput } from '@tollgate/core';
 import { bytesOf, logSource } from '../log/bytes.ts';
 import { readCommon } from '../log/common-log.ts';
 import { InOrder } from '../log/in-order.ts';
@@ -9,9 +9,14 @@ import { Judge } from './judge.ts';
 import { share } from './limit-judge.ts';
 import type { BadLine, ReplayReport } from './report.ts';
 
+/** A limit as a limits file has it. */
+export interface ReplayLimit extends Omit<FileLimit, 'policy'> {
+  readonly policy: PolicyInput;
+}
+
 export interface ReplayOptions {
-  /** As `loadLimits` or `parseLimits` reads them. */
-  readonly limits: readonly FileLimit[];
+  /** Those of a limits file, such as `loadLimits` returns them, or written by hand. */
+  readonly limits: readonly ReplayLimit[];
   /** Whether each limit is also tried as every algorithm; default false. */
   readonly compare?: boolean;
   /** Refused keys told of per limit; default 10, at most 1,000. */
@@ -55,7 +60,9 @@ export async function replay(
   paths: readonly string[],
   options: ReplayOptions,
 ): Promise<ReplayReport> {
-  const { limits, compare = false, top = 10, reorder = 10_000, onProgress } = options;
+  const { compare = false, top = 10, reorder = 10_000, onProgress } = options;
+  // Data like a file's, whose durations may still be texts.
+  const limits = parseLimits(JSON.stringify({ limits: options.limits }));
   const judge = new Judge(limits, compare);
   const inOrder = new InOrder<LogRequest>(reorder, (request, time) => judge.judge(request, time));
   const sources = paths.map(logSource);
