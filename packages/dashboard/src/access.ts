@@ -8,28 +8,46 @@ export interface Operator {
   readonly name: string | undefined;
 }
 
-/** Asks who a request is from. Undefined refuses, whatever went wrong. */
-export async function operatorOf<R>(
-  authorize: DashboardOptions<R>['authorize'],
-  request: R,
-  logger: Logger,
-): Promise<Operator | undefined> {
-  let said: unknown;
-  try {
-    said = await authorize(request);
-  } catch (error) {
-    logger.error({ err: error }, 'authorize of the dashboard failed, so the request is refused');
+/** How often it is told that `authorize` does not work, since anybody may make it fail again. */
+const TOLD_EVERY_MS = 10_000;
+
+/** Asks `authorize` who requests are from. */
+export class Door<R> {
+  private readonly authorize: DashboardOptions<R>['authorize'];
+  private readonly logger: Logger;
+  private toldAtMs = -Infinity;
+
+  constructor(authorize: DashboardOptions<R>['authorize'], logger: Logger) {
+    this.authorize = authorize;
+    this.logger = logger;
+  }
+
+  /** Undefined refuses, whatever went wrong. */
+  async operatorOf(request: R): Promise<Operator | undefined> {
+    let said: unknown;
+    try {
+      said = await this.authorize(request);
+    } catch (error) {
+      this.tell({ err: error }, 'authorize of the dashboard failed, so the request is refused');
+      return undefined;
+    }
+    if (said === true) return { name: undefined };
+    if (typeof said === 'string' && said !== '') return { name: said };
+    if (typeof said === 'object' && said !== null) {
+      this.tell(
+        {},
+        'authorize of the dashboard returned an object, so the request is refused; return true, or a name as a text',
+      );
+    }
     return undefined;
   }
-  if (said === true) return { name: undefined };
-  if (typeof said === 'string' && said !== '') return { name: said };
-  if (typeof said === 'object' && said !== null) {
-    logger.error(
-      {},
-      'authorize of the dashboard returned an object, so the request is refused; return true, or a name as a text',
-    );
+
+  private tell(details: object, message: string): void {
+    const now = performance.now();
+    if (now - this.toldAtMs < TOLD_EVERY_MS) return;
+    this.toldAtMs = now;
+    this.logger.error(details, message);
   }
-  return undefined;
 }
 
 /** Says why a request may not have come from the page itself; undefined when it did. */

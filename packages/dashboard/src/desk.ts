@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Logger } from '@tollgate/core';
-import { type Operator, operatorOf, refuseForeign } from './access.ts';
+import { Door, type Operator, refuseForeign } from './access.ts';
 import { act, type Action, ACTIONS } from './actions.ts';
 import { type Answer, html, json, problem } from './answer.ts';
 import type { AuditEvent } from './audit.ts';
@@ -20,22 +20,23 @@ interface DeskOptions<R> extends Pick<DashboardOptions<R>, 'authorize' | 'origin
 export class Desk<R> {
   private readonly watched: Watched;
   private readonly options: DeskOptions<R>;
+  private readonly door: Door<R>;
 
   constructor(watched: Watched, options: DeskOptions<R>) {
     this.watched = watched;
     this.options = options;
+    this.door = new Door(options.authorize, options.logger);
   }
 
   /** @param path below where the page is mounted: empty or with a slash in front. */
   async answer(request: R, raw: IncomingMessage, path: string): Promise<Answer> {
-    const { authorize, logger } = this.options;
-    const operator = await operatorOf(authorize, request, logger);
+    const operator = await this.door.operatorOf(request);
     if (operator === undefined) return problem(403, 'authorize does not say yes to this request.');
     try {
       return await this.answerTo(operator, raw, path);
     } catch (error) {
       if (error instanceof BodyError) return problem(error.status, error.message);
-      logger.error({ err: error }, 'the dashboard failed');
+      this.options.logger.error({ err: error }, 'the dashboard failed');
       return problem(500, 'The dashboard failed; its log says why.');
     }
   }

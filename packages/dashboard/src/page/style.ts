@@ -181,6 +181,8 @@ dialog::backdrop { background: rgb(10 14 20 / .55); }
 .note.bad { background: var(--bad-bg); color: var(--bad); }
 
 @media (max-width: 50rem) {
+  /* Below 16 pixels phones zoom in on what one types into. */
+  input, select { font-size: 1rem; }
   .wrap { padding: 0 .75rem; }
   .limit { grid-template-columns: minmax(0, 1fr); padding: 1rem .875rem; gap: .75rem; }
   .limit > header { grid-template-columns: minmax(0, 1fr); }
