@@ -5,7 +5,7 @@ import { afterAll, describe, test } from 'vitest';
 import { blocksOf } from './readme/blocks.ts';
 import { ROOT } from './readme/built.ts';
 
-const PAGE = 'docs/testing-your-limits.md';
+const PAGE = 'docs/writing-a-store.md';
 const shown = blocksOf(readFileSync(ROOT + PAGE, 'utf8')).find(({ code }) =>
   code.includes('export class MapStore'),
 );
@@ -17,7 +17,7 @@ const { MapStore } = (await import(`${folder}/map-store.ts`)) as {
   MapStore: new (clock: () => number) => Store;
 };
 
-describe('the store that the page on testing shows', () => {
+describe('the store that the page on writing one shows', () => {
   for (const { name, run } of storeConformance({ make: (clock) => new MapStore(clock) })) {
     test(name, run);
   }
