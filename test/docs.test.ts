@@ -131,7 +131,8 @@ it('every block of TypeScript in the pages is of the types that it says', async 
   const tsc = `${ROOT}node_modules/typescript/bin/tsc`;
   const said = await promisify(execFile)(process.execPath, [tsc, '-p', sources]).then(
     ({ stdout }) => stdout,
-    (error: { stdout?: string }) => error.stdout ?? String(error),
+    (error: { readonly stdout?: string; readonly message: string }) =>
+      error.stdout ?? error.message,
   );
   expect(said).toBe('');
 }, 120_000);
