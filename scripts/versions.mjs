@@ -2,6 +2,7 @@
 // every Redis or Valkey server that is named: npm run test:versions [-- /path/to/valkey-server …]
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { installed, run, sumUp } from './test-runs.mjs';
@@ -25,12 +26,14 @@ const peers = readdirSync(join(root, 'packages')).flatMap((name) => {
 const oldest = new Map(peers.flatMap(oldestOf).map(([alias, ...rest]) => [alias, rest]));
 const named = [...oldest].map(([alias, [name, version]]) => `${alias}@npm:${name}@${version}`);
 const modules = await installed(...named);
-const paths = [...oldest.keys()].map((alias) => [alias, join(modules, alias)]);
+// The file that Node itself would load, since a bundler may prefer one that Node cannot.
+const { resolve } = createRequire(join(modules, 'tests.cjs'));
+const paths = [...oldest.keys()].map((alias) => [alias, resolve(alias)]);
 
 const lines = [
   await run([...oldest.values()].map(([name, version]) => `${name} ${version}`).join(', '), {
     env: { TOLLGATE_VERSIONS: JSON.stringify(Object.fromEntries(paths)) },
-    files: ['test/redis', 'test/http', 'packages/express', 'packages/fastify', 'metrics'],
+    files: ['test/redis', 'test/http', 'packages/express', 'packages/fastify', 'test/metrics'],
   }),
 ];
 for (const server of process.argv.slice(2)) {
