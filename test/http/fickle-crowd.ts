@@ -35,7 +35,10 @@ export function fickleRoutes(busy: Busy): Route[] {
     },
   });
   const own = (path: string, act: (call: Call) => void): Route => ({
-    ...route(path, (call) => void act(call)),
+    ...route(path, (call) => {
+      act(call);
+      return undefined;
+    }),
     takesOver: true,
   });
   return [
@@ -152,7 +155,7 @@ async function ended(socket: Socket): Promise<void> {
   if (!socket.destroyed) await once(socket, 'close');
 }
 
-export interface Crowd {
+interface Crowd {
   readonly port: number;
   readonly requests: number;
   /** How many do something at once. */

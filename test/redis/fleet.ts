@@ -24,7 +24,7 @@ export interface Job {
 }
 
 /** What every member waits for. */
-export interface Waits {
+interface Waits {
   /** Of the keys in Redis. */
   readonly prefix: string;
   readonly limits: readonly LimitOptions[];

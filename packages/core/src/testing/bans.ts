@@ -142,7 +142,9 @@ const counting: readonly Law[] = [
   ban('a crowd that is refused at once is banned once', async (trial) => {
     const limiter = trial.limiter([quick()]);
     trial.clock.advance(MICROSECOND);
-    const decisions = await Promise.all(Array.from({ length: 50 }, () => limiter.consume(KEYS)));
+    const decisions = await Promise.all(
+      Array.from({ length: 50 }, async () => limiter.consume(KEYS)),
+    );
     const reasons = decisions.map((decision) => asked(decision).reason).sort();
     const expected = ['limited', 'limited', 'ok', ...Array<string>(47).fill('banned')].sort();
     assert.deepEqual(reasons, expected);
