@@ -24,11 +24,12 @@ const peers = readdirSync(join(root, 'packages')).flatMap((name) => {
   return Object.entries(JSON.parse(text).peerDependencies ?? {});
 });
 const oldest = new Map(peers.flatMap(oldestOf).map(([alias, ...rest]) => [alias, rest]));
-const named = [...oldest].map(([alias, [name, version]]) => `${alias}@npm:${name}@${version}`);
-const modules = await installed(...named);
-// The file that Node itself would load, since a bundler may prefer one that Node cannot.
-const { resolve } = createRequire(join(modules, 'tests.cjs'));
-const paths = [...oldest.keys()].map((alias) => [alias, resolve(alias)]);
+// Each with what it needs itself, and by the file that Node would load: a bundler may prefer one that Node cannot.
+const paths = [];
+for (const [alias, [name, version]] of oldest) {
+  const modules = await installed(`${name}@${version}`);
+  paths.push([alias, createRequire(join(modules, 'tests.cjs')).resolve(name)]);
+}
 
 const lines = [
   await run([...oldest.values()].map(([name, version]) => `${name} ${version}`).join(', '), {
