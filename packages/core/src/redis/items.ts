@@ -73,11 +73,7 @@ export class Items {
   }
 
   /** Writes corrections of charges whose keys are `keys`. */
-  correct(
-    call: ScriptCall,
-    corrections: readonly Correction[],
-    keys: readonly string[],
-  ): void {
+  correct(call: ScriptCall, corrections: readonly Correction[], keys: readonly string[]): void {
     call.tell(OPS.correct, corrections.length);
     for (const [index, { charge, units }] of corrections.entries()) {
       const { receipt = [] } = charge;
