@@ -67,7 +67,7 @@ async function listen(limiter: RequestHandler, make = express5): Promise<string>
     else answer();
   });
   const server = app.listen(0, '127.0.0.1');
-  onTestFinished(() => void server.close().closeAllConnections());
+  onTestFinished(() => server.close().closeAllConnections());
   await once(server, 'listening');
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
