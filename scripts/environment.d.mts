@@ -1,0 +1,2 @@
+/** See the module. */
+export declare const environment: Readonly<Record<string, string | undefined>>;
