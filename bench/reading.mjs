@@ -1,6 +1,7 @@
 // What the figures are held to, and whether they meet it.
 import { BARE, BARE_429, PEERS } from './http-subjects.mjs';
 import { FLOOR, SUBJECTS } from './memory-subjects.mjs';
+import { OURS as LEASES, PEER as LEASES_PEER } from './leases-subjects.mjs';
 import { IN_FLIGHT } from './redis.mjs';
 import { OURS, PEERS as REDIS_PEERS } from './redis-subjects.mjs';
 import { figure } from './samples.mjs';
@@ -142,12 +143,39 @@ function ofRedis(samples) {
   ];
 }
 
+function ofLeases(samples) {
+  const times = (other, metric) => samples.ratio(LEASES.leases, other, metric);
+  return [
+    least(
+      20,
+      'a hot key within its budget: at least 20 × the decisions of the peer',
+      times(LEASES_PEER, 'within perSecond'),
+    ),
+    least(
+      20,
+      'a hot key within its budget: at least 20 × the decisions of a call each',
+      times(LEASES.each, 'within perSecond'),
+    ),
+    most(
+      0.05,
+      'a hot key within its budget: at most 0.05 calls per decision',
+      samples.of(LEASES.leases, 'within calls'),
+    ),
+    most(
+      2,
+      'a refusal costs a process at most 2 × what it costs in memory',
+      times(LEASES.memory, 'refused cpu'),
+    ),
+  ];
+}
+
 const CLAIMS = {
   decisions: ofDecisions,
   expiry: ofExpiry,
   fastify: (samples) => ofHttp(samples, 'fastify', 'Fastify', 0.93),
   express: (samples) => ofHttp(samples, 'express', 'Express', 0.92),
   redis: ofRedis,
+  leases: ofLeases,
 };
 
 /** A line for each claim of a suite that its samples can judge. */

@@ -4,8 +4,9 @@
 // - measure({ settings, chosen, tell, rounds, minutes, quick, keepAll }): the Samples, subject by subject
 // - report(samples, settings): Markdown; panels(samples, settings): what plot.mjs draws
 import { express, fastify } from './http.mjs';
+import { leases } from './leases.mjs';
 import { decisions, expiry } from './memory.mjs';
 import { redis } from './redis.mjs';
 import { replay } from './replay.mjs';
 
-export const SUITES = { decisions, expiry, fastify, express, redis, replay };
+export const SUITES = { decisions, expiry, fastify, express, redis, leases, replay };
