@@ -63,10 +63,10 @@ describe.each(FRAMEWORKS)('$name', ({ serve }) => {
     expect(await inTurn(second.url, 3, { headers: HEADERS })).toEqual([429, 429, 429]);
     await second.gate.close();
     const list = await first.gate.mostRefused(undefined, FLEET);
-    expect(list.map(({ limit, key, count }) => [limit, key, count]).toSorted()).toEqual([
-      ['key', expect.stringMatching(/^key:[\w-]{22}$/), 5],
-      ['mail', expect.stringMatching(/^secret:[\w-]{22}$/), 5],
-      ['token', expect.stringMatching(/^bearer:[\w-]{22}$/), 5],
+    expect(list.map(({ limit, key, count }) => `${limit} ${key} ${count}`).toSorted()).toEqual([
+      expect.stringMatching(/^key key:[\w-]{22} 5$/),
+      expect.stringMatching(/^mail secret:[\w-]{22} 5$/),
+      expect.stringMatching(/^token bearer:[\w-]{22} 5$/),
     ]);
     expect(first.gate.mostRefused('key')).toMatchObject([{ count: 2 }]);
     const known = `${JSON.stringify(list)}\n${await everything()}`;

@@ -128,7 +128,7 @@ export function parseLimits(text: string): readonly FileLimit[] {
     policy: parsePolicy(limit.policy, `limits[${i}].policy`),
   })) as FileLimit[];
   // Whoever uses the limits finds no mistake that was not found here: names that are taken, costs above the quota.
-  new Limiter({ limits: limiterLimits(read) }).close();
+  void new Limiter({ limits: limiterLimits(read) }).close();
   return Object.freeze(read.map((limit) => Object.freeze(limit)));
 }
 

@@ -2,6 +2,7 @@ import {
   createLimiter,
   fixedWindow,
   type Limiter,
+  type MemoryStore,
   type LimitOptions,
   memoryStore,
   type RefusedKey,
@@ -21,7 +22,7 @@ const closed = fixedWindow({ limit: 0, window: '1d' });
 function limiterAt(
   limits: readonly LimitOptions[] = [{ name: 'api', policy: closed }],
   logKeys?: 'clear' | 'hash' | false,
-): { limiter: Limiter; at: (ms: number) => void } {
+): { limiter: Limiter<MemoryStore>; at: (ms: number) => void } {
   let now = START;
   const limiter = createLimiter({
     store: memoryStore({ clock: () => now * 1_000 }),
@@ -31,8 +32,8 @@ function limiterAt(
   return { limiter, at: (ms) => (now = START + ms) };
 }
 
-function refuse(limiter: Limiter, key: string, times = 1): void {
-  for (let i = 0; i < times; i++) void limiter.consume({ api: key });
+function refuse(limiter: Limiter<MemoryStore>, key: string, times = 1): void {
+  for (let i = 0; i < times; i++) limiter.consume({ api: key });
 }
 
 describe('the most refused keys of a process', () => {
@@ -88,7 +89,9 @@ describe('the most refused keys of a process', () => {
 
   it('are those of a wait that cannot be in time, too', async () => {
     const { limiter } = limiterAt();
-    await expect(limiter.wait({ api: 'ada' }, { maxWaitMs: 5 })).rejects.toThrow('never be admitted');
+    await expect(limiter.wait({ api: 'ada' }, { maxWaitMs: 5 })).rejects.toThrow(
+      'never be admitted',
+    );
     expect(limiter.mostRefused()).toMatchObject([{ key: 'ada', count: 1 }]);
   });
 

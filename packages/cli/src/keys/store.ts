@@ -10,7 +10,7 @@ const DEADLINE_MS = 5_000;
 /** A store in Redis, and how it is left. */
 export interface OpenStore {
   readonly store: RedisStore;
-  close(): void;
+  readonly close: () => void;
 }
 
 /**
