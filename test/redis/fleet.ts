@@ -55,11 +55,17 @@ export class Fleet {
     this.members = members;
   }
 
-  static start(size: number, port: number): Fleet {
+  /** @param told whether what the members print is shown. */
+  static start(size: number, port: number, told: 'inherit' | 'ignore' = 'inherit'): Fleet {
     const { NODE_OPTIONS: _, ...env } = process.env;
     return new Fleet(
       Array.from({ length: size }, () =>
-        fork(MEMBER, [`${port}`], { env, execArgv: [], serialization: 'advanced' }),
+        fork(MEMBER, [`${port}`], {
+          env,
+          execArgv: [],
+          serialization: 'advanced',
+          stdio: ['ignore', told, told, 'ipc'],
+        }),
       ),
     );
   }
