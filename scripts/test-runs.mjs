@@ -12,10 +12,12 @@ const vitest = join(root, 'node_modules/vitest/vitest.mjs');
 /** How our reporter closes. */
 const CLOSING = /^(\d+) passed, (\d+) failed/m;
 
+const folders = mkdtempSync(join(tmpdir(), 'tollgate-versions-'));
+process.once('exit', () => rmSync(folders, { recursive: true, force: true }));
+
 /** Installs packages in a folder of their own, which is removed when the process ends. Returns its node_modules. */
 export async function installed(...packages) {
-  const folder = mkdtempSync(join(tmpdir(), 'tollgate-versions-'));
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const folder = mkdtempSync(join(folders, 'with-'));
   writeFileSync(join(folder, 'package.json'), '{ "private": true }');
   const child = spawn(
     'npm',
