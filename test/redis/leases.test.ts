@@ -8,6 +8,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '@tollgate/core';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { RedisStore, RedisStoreOptions } from '@tollgate/core/redis';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -186,6 +187,25 @@ describe.each(POLICIES)('leases of a $algorithm', (policy) => {
 function policyQuota(policy: Policy): number {
   return 'capacity' in policy ? policy.capacity : policy.limit;
 }
+
+test('tell of what they are granted, denied and give back', async () => {
+  const { limiter, clock } = open([{ name: 'told', policy: fixed, lease: {} }]);
+  const heard: { event: string; units: number }[] = [];
+  const listener = (message: unknown): void => {
+    const { name, event, units } = message as { name: string; event: string; units: number };
+    if (name === 'told') heard.push({ event, units });
+  };
+  subscribe('tollgate:lease', listener);
+  onTestFinished(() => void unsubscribe('tollgate:lease', listener));
+  await limiter.consume({ told: 'k' }, { cost: 90 });
+  // What Redis said is too old to go by then.
+  clock.ms += 200;
+  await limiter.consume({ told: 'k' }, { cost: 20 });
+  await limiter.close();
+  expect(heard.map(({ event }) => event)).toEqual(['granted', 'denied']);
+  expect(heard[0]?.units).toBe(90);
+  expect(heard[1]?.units).toBeGreaterThanOrEqual(20);
+});
 
 test('a dear cost is admitted although a lease holds less', async () => {
   const { limiter, clock } = open([{ name: 'a', policy: fixed, lease: { share: 0.02 } }]);

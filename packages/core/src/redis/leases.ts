@@ -1,3 +1,4 @@
+import { type LeaseEvent, leases as leaseEvents } from '../events.ts';
 import type { LeaseRule, Leasing } from '../lease.ts';
 import type { Answer, Charge, Correction } from '../store.ts';
 import type { Told } from './grant.ts';
@@ -108,6 +109,7 @@ export class Leases {
     const { waiters, costs } = firstOf(entry);
     const ask = lease.ask(costs, now);
     if (ask === undefined) return;
+    for (const { units } of ask.back) tell(lease, 'expired', units);
     const madeAt = waiters.reduce((least, each) => Math.min(least, each.madeAt), Infinity);
     const holder = { id: this.holder, storeKey: names.holdersOf(lease.of.storeKey) };
     const item = grantItem(items, lease, ask, holder);
@@ -122,6 +124,8 @@ export class Leases {
     const { lease } = entry;
     const now = this.now();
     const { times, receipt } = lease.granted(ask, told, now);
+    if (told.units > 0) tell(lease, 'granted', told.units);
+    else tell(lease, 'denied', unitsOf(ask));
     const costs = ask.owed > 0 ? ask.costs.slice(1) : ask.costs;
     let next = 0;
     for (const [index, [count]] of costs.entries()) {
@@ -209,11 +213,21 @@ export class Leases {
   /** Nobody waits for this to succeed: units that cannot be given back are lost, and the store's health shows why. */
   private async tellStore(draws: readonly Draw[]): Promise<void> {
     if (draws.length === 0) return;
+    for (const { lease, units } of draws) tell(lease, 'returned', units);
     const { queue, items } = this.office;
     await Promise.all(
       draws.map((draw) => queue.run(returnItem(items, draw)).catch(() => undefined)),
     );
   }
+}
+
+function tell(lease: Lease, event: LeaseEvent['event'], units: number): void {
+  if (leaseEvents.hasSubscribers) leaseEvents.publish({ name: lease.of.name, event, units });
+}
+
+/** Units that are asked for. */
+function unitsOf({ costs, extra }: Ask): number {
+  return costs.reduce((sum, [times, cost]) => sum + times * cost, extra);
 }
 
 /** Takes the first who wait, as many as one call asks for, and their costs. */
