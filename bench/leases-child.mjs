@@ -7,7 +7,8 @@ import { SUBJECTS } from './leases-subjects.mjs';
 const { name, port, limit, together } = JSON.parse(process.argv[2]);
 
 const redis = new Redis({ port });
-const { check, close } = await SUBJECTS[name](redis, limit);
+const subject = SUBJECTS[name](redis, limit);
+const check = () => subject.check();
 
 /** Decides for a while, so many at once in each turn of the event loop, as a server does. */
 async function run(seconds) {
@@ -33,6 +34,6 @@ for (;;) {
   if (seconds === 0) break;
   process.send(await run(seconds));
 }
-await close();
+await subject.close();
 process.disconnect();
 process.exit();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { TIMES } from '../../../test/seed.ts';
-import type { Receipt, Rule, State } from '../src/algorithm.ts';
+import type { Rule, State } from '../src/algorithm.ts';
 import { ruleOf } from '../src/algorithms/index.ts';
 import { LeaseRule, Leasing } from '../src/lease.ts';
 import { fixedWindow, type Policy, slidingWindow, tokenBucket } from '../src/policy.ts';
@@ -153,7 +153,7 @@ const BUGS: readonly Bug[] = [
       tick: 3 * SECOND,
       terms: ruledBy(slow, (rule) =>
         changed(rule, {
-          giveBack(this: Rule, state: State, units: number, now: number, _: Receipt): boolean {
+          giveBack(this: Rule, state: State, units: number, now: number): boolean {
             this.refund(state, units, now);
             return true;
           },
