@@ -24,14 +24,15 @@ const TURNS = 40;
 /** Steps of a round, most of which are grants. */
 export const STEPS_OF_A_ROUND: number = KEYS * TURNS;
 
-const FAMILIES = {
+export type Leasable = 'token-bucket' | 'fixed-window' | 'sliding-window';
+
+const FAMILIES: Readonly<Record<Leasable, fc.Arbitrary<Family>>> = {
   'token-bucket': tokenBuckets,
   'fixed-window': fixedWindows,
   'sliding-window': slidingWindows,
-} as const;
+};
 
-export type Leasable = keyof typeof FAMILIES;
-export const LEASABLE = Object.keys(FAMILIES) as Leasable[];
+export const LEASABLE: readonly Leasable[] = Object.keys(FAMILIES) as Leasable[];
 
 /** Of a key's quota so much, and so many more: what a number is made of that means something to any policy. */
 const amount = fc.tuple(
@@ -109,7 +110,11 @@ export async function round(client: Redis, sha: string, algorithm: Leasable): Pr
       const unitsOf = ([share, more]: Amount): number => Math.floor(share * rule.quota) + more;
       const units = Math.max(1, unitsOf(drawn.amount));
       const charge: Charge = {
-        ...{ name: 'a', key: model.key, rule, cost: units, shadow: false },
+        name: 'a',
+        key: model.key,
+        rule,
+        cost: units,
+        shadow: false,
         receipt: receipts[drawn.holder % Math.max(1, receipts.length)],
       };
       const from = call.told.length;

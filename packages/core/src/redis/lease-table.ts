@@ -2,8 +2,10 @@ import type { LeaseRule, Leasing } from '../lease.ts';
 import type { Answer, Charge } from '../store.ts';
 import type { Lease } from './lease.ts';
 
-/** Keys whose leases a process holds at most. */
+/** Keys whose leases a process holds at most, but for those that are being asked for. */
 const MOST_LEASES = 10_000;
+/** Leases that are looked at for one more, so that many keys at once are not looked through for each. */
+const MOST_LOOKS = 64;
 
 /** One who waits for a key's next call. */
 export interface Waiter {
@@ -39,6 +41,7 @@ export class LeaseTable {
   private readonly all = new Map<Entry, string>();
   private readonly byLine = new Map<string, Set<Entry>>();
   private readonly evicted: (entry: Entry) => void;
+  private readonly most: number = MOST_LEASES;
 
   constructor(evicted: (entry: Entry) => void) {
     this.evicted = evicted;
@@ -50,7 +53,7 @@ export class LeaseTable {
 
   /** @param id names the key among those under the lease's rule. */
   add(lease: Lease, id: string): Entry {
-    if (this.all.size >= MOST_LEASES) this.evict();
+    this.evict();
     const entry: Entry = { lease, waiting: [], scheduled: false, flight: undefined, used: true };
     const table = this.byRule.get(lease.terms) ?? new Map<string, Entry>();
     this.byRule.set(lease.terms, table.set(id, entry));
@@ -82,19 +85,23 @@ export class LeaseTable {
     if (this.byLine.get(line)?.size === 0) this.byLine.delete(line);
   }
 
-  /** Passes over those that were used since the last time, or are waited for. */
+  /** Makes room for one. Passes over those that were used since the last time, or are waited for. */
   private evict(): void {
+    let looks = 0;
     for (const [entry, id] of this.all) {
-      const { lease, waiting, scheduled } = entry;
-      const isBusy = entry.used || lease.isAsking || scheduled || waiting.length > 0;
-      if (!isBusy) {
+      if (this.all.size < this.most || looks === MOST_LOOKS) return;
+      const { lease, waiting, scheduled, used } = entry;
+      const isBusy = lease.isAsking || scheduled || waiting.length > 0;
+      // Each use costs one look more and no second, so only the others are counted.
+      if (isBusy || !used) looks++;
+      if (isBusy || used) {
+        entry.used = false;
+        this.all.delete(entry);
+        this.all.set(entry, id);
+      } else {
         this.delete(entry);
         this.evicted(entry);
-        return;
       }
-      entry.used = false;
-      this.all.delete(entry);
-      this.all.set(entry, id);
     }
   }
 }
