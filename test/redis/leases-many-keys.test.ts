@@ -139,3 +139,25 @@ describe.each([1, 5])('with room for leases of %s keys', (most) => {
     await witness.close();
   });
 });
+
+test('what is owed of keys that make room for others stays within the overdraft', async () => {
+  const overdraft = 3;
+  const limits = [{ name: 'a', policy, lease: { overdraft } }];
+  const store = storeAt(server.port, { prefix: 'owed:', deadlineMs: 20_000 });
+  tableOf(store).most = 2;
+  const limiter = createLimiter({ store, limits });
+  const keys = ['k', 'l', 'm', 'n'];
+  const witness = createLimiter({ store: storeAt(server.port, { prefix: 'owed:' }), limits });
+  for (const key of keys) await witness.charge({ a: key }, BUDGET);
+  const admitted = new Map<string, number>();
+  for (let round = 0; round < 20; round++) {
+    for (const key of keys) {
+      const { allowed } = await limiter.consume({ a: key });
+      if (allowed) admitted.set(key, (admitted.get(key) ?? 0) + 1);
+      await witness.peek({ a: key });
+    }
+  }
+  for (const units of admitted.values()) expect(units).toBeLessThanOrEqual(overdraft);
+  await limiter.close();
+  await witness.close();
+});

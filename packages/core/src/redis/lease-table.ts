@@ -2,7 +2,7 @@ import type { LeaseRule, Leasing } from '../lease.ts';
 import type { Answer, Charge } from '../store.ts';
 import type { Lease } from './lease.ts';
 
-/** Keys whose leases a process holds at most, but for those that are being asked for. */
+/** Keys whose leases a process holds at most, but for those that cannot go yet. */
 const MOST_LEASES = 10_000;
 /** Leases that are looked at for one more, so that many keys at once are not looked through for each. */
 const MOST_LOOKS = 64;
@@ -43,8 +43,15 @@ export class LeaseTable {
   private readonly evicted: (entry: Entry) => void;
   private readonly most: number = MOST_LEASES;
 
-  constructor(evicted: (entry: Entry) => void) {
+  private readonly owes: (entry: Entry) => void;
+
+  /**
+   * @param evicted is called with a lease that went.
+   * @param owes is called with one that cannot go before it has paid what it owes.
+   */
+  constructor(evicted: (entry: Entry) => void, owes: (entry: Entry) => void) {
     this.evicted = evicted;
+    this.owes = owes;
   }
 
   find(rule: LeaseRule, id: string): Entry | undefined {
@@ -53,7 +60,6 @@ export class LeaseTable {
 
   /** @param id names the key among those under the lease's rule. */
   add(lease: Lease, id: string): Entry {
-    this.evict();
     const entry: Entry = { lease, waiting: [], scheduled: false, flight: undefined, used: true };
     const table = this.byRule.get(lease.terms) ?? new Map<string, Entry>();
     this.byRule.set(lease.terms, table.set(id, entry));
@@ -85,16 +91,23 @@ export class LeaseTable {
     if (this.byLine.get(line)?.size === 0) this.byLine.delete(line);
   }
 
-  /** Makes room for one. Passes over those that were used since the last time, or are waited for. */
-  private evict(): void {
+  /**
+   * Makes room for one more, and returns whether there is. Passes over those that were used since the last time, are
+   * waited for, or owe: one that went and came again could owe as much once more. What finds no room is held for as
+   * long as it is asked for, and is not to owe.
+   */
+  makeRoom(): boolean {
     let looks = 0;
+    let debtor: Entry | undefined;
     for (const [entry, id] of this.all) {
-      if (this.all.size < this.most || looks === MOST_LOOKS) return;
+      if (this.all.size < this.most || looks === MOST_LOOKS) break;
       const { lease, waiting, scheduled, used } = entry;
       const isBusy = lease.isAsking || scheduled || waiting.length > 0;
+      const stays = isBusy || lease.debt > 0;
+      if (!isBusy && stays) debtor ??= entry;
       // Each use costs one look more and no second, so only the others are counted.
-      if (isBusy || !used) looks++;
-      if (isBusy || used) {
+      if (stays || !used) looks++;
+      if (stays || used) {
         entry.used = false;
         this.all.delete(entry);
         this.all.set(entry, id);
@@ -103,6 +116,8 @@ export class LeaseTable {
         this.evicted(entry);
       }
     }
+    if (debtor !== undefined) this.owes(debtor);
+    return this.all.size < this.most;
   }
 }
 

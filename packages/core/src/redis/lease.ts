@@ -73,6 +73,8 @@ const lenders = new WeakMap<Receipt, Lease>();
 export class Lease {
   readonly of: LeasedKey;
   readonly terms: LeaseRule;
+  /** Units that it may owe. */
+  readonly overdraft: number;
   /** Those that may have units, and may have run out. */
   private live: Grant[] = [];
   /** Units of these. */
@@ -95,9 +97,10 @@ export class Lease {
   private rate = 0;
   private ended = false;
 
-  constructor(of: LeasedKey, terms: LeaseRule, now: number) {
+  constructor(of: LeasedKey, terms: LeaseRule, now: number, overdraft: number = terms.overdraft) {
     this.of = of;
     this.terms = terms;
+    this.overdraft = overdraft;
     this.since = now;
     this.refusal = { said: undefined, cost: 0, until: -Infinity };
     lenders.set(this.overdrawn, this);
@@ -132,7 +135,7 @@ export class Lease {
   /** Whether it is time to ask for more. */
   get isLow(): boolean {
     const owes = this.owed > 0 && !this.isStuck;
-    return (owes || this.held <= this.renewAt) && this.asking === undefined;
+    return (owes || this.held <= this.renewAt) && this.asking === undefined && !this.ended;
   }
 
   /**
@@ -154,7 +157,7 @@ export class Lease {
     this.sort(now);
     const isHeld = cost <= this.held;
     const isRefused = !isHeld && now < this.refusedUntil(cost);
-    const isLent = !isHeld && !isRefused && this.owed + cost <= this.terms.overdraft;
+    const isLent = !isHeld && !isRefused && this.owed + cost <= this.overdraft;
     if (!isHeld && !isRefused && !isLent) return 'short';
     this.wanted += cost;
     if (isHeld) return this.draw(cost);

@@ -211,7 +211,7 @@ export class LeasedDecisions {
    */
   private refusal(entry: Entry, charge: Charge, now: number): LeasedCharge | undefined {
     const { lease } = entry;
-    if (charge.cost > lease.terms.overdraft || this.leases.isOut) return undefined;
+    if (charge.cost > lease.overdraft || this.leases.isOut) return undefined;
     this.leases.consult(entry, now);
     return new LeasedCharge(charge, lease, false, now);
   }

@@ -32,7 +32,10 @@ export interface LeaseOffice {
  */
 export class Leases {
   private readonly office: LeaseOffice;
-  private readonly table: LeaseTable = new LeaseTable((entry) => void this.end(entry));
+  private readonly table: LeaseTable = new LeaseTable(
+    (entry) => void this.end(entry),
+    (entry) => this.consult(entry, this.now()),
+  );
   /** Names this process among those that hold leases of a key. */
   private readonly holder = Math.floor(Math.random() * 2 ** 48);
 
@@ -52,7 +55,8 @@ export class Leases {
     const known = this.table.find(terms, id);
     if (known !== undefined) return known;
     const storeKey = names.of(charges)[index] as string;
-    return this.table.add(new Lease({ name, key, storeKey }, terms, now), id);
+    const overdraft = this.table.makeRoom() ? terms.overdraft : 0;
+    return this.table.add(new Lease({ name, key, storeKey }, terms, now, overdraft), id);
   }
 
   /** Whether the store is known to be out. */
