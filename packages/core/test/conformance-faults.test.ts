@@ -49,7 +49,8 @@ describe('a case', () => {
       open++;
       const store = new MemoryStore({ clock });
       // Nothing is ever decided rightly.
-      return Object.assign(store, { decide: () => open, close: () => void open-- });
+      const refused = { tally: () => undefined, mostRefused: () => [] };
+      return Object.assign(store, { ...refused, decide: () => open, close: () => void open-- });
     };
     const cases = storeConformance({ make });
     expect(await violations(cases)).toHaveLength(cases.length);
