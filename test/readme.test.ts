@@ -164,7 +164,9 @@ it('names commands and files that there are', () => {
   expect(commands).toContain('start');
   const others = commands.filter((name) => name !== 'install');
   expect(others.filter((name) => !Object.hasOwn(scripts, name))).toEqual([]);
-  const links = [...page.matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(([, path = '']) => path);
+  const links = [...page.matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(
+    ([, path = '']) => path,
+  );
   expect(links).toContain('LICENSE');
   // What a measurement writes is there once somebody has measured.
   const written = links.filter((path) => !path.startsWith('bench/'));

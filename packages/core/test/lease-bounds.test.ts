@@ -164,7 +164,8 @@ const BUGS: readonly Bug[] = [
   ['what is owed is not paid', fixed, { Machine: ForgetsWhatItOwes }, 1],
 ];
 
-test.each(BUGS)('is found: %s', (_, policy, wrong, overdraft) => {
+test.each(BUGS.map((bug) => ({ bug, what: bug[0] })))('is found: $what', ({ bug }) => {
+  const [, policy, wrong, overdraft] = bug;
   const { finding } = lookedAt(policy, 5, overdraft, wrong);
   expect(finding?.problem).toMatch(/ in | within |before/);
 });

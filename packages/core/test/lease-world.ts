@@ -65,7 +65,7 @@ export interface Admission {
 
 /** Some processes and one store: the real machines and rules, with everything between them in the hands of a test. */
 export class World {
-  readonly admissions = new Set<Admission>();
+  readonly admissions: Set<Admission> = new Set();
   readonly processes: readonly Process[];
   private readonly setup: Setup;
   private now: number;

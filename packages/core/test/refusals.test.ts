@@ -32,8 +32,8 @@ function limiterAt(
   return { limiter, at: (ms) => (now = START + ms) };
 }
 
-function refuse(limiter: Limiter<MemoryStore>, key: string, times = 1): void {
-  for (let i = 0; i < times; i++) limiter.consume({ api: key });
+function refuse(limiter: Limiter, key: string, times = 1): void {
+  for (let i = 0; i < times; i++) void limiter.consume({ api: key });
 }
 
 describe('the most refused keys of a process', () => {
