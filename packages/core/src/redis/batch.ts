@@ -45,8 +45,11 @@ export class Batches {
   private readonly isIdle: () => boolean;
   private readonly coalesce: boolean;
   private waiting: Group<unknown>[] = [];
-  /** By key, the group that was last to ask of it, if others may join it. */
-  private readonly open = new Map<string, Group<unknown>>();
+  /**
+   * By key, the group that was last to ask of it, if others may join it. A new map each time: in V8 the table of
+   * a map that was cleared points to the next one, so that all of them would live until the old ones are collected.
+   */
+  private open = new Map<string, Group<unknown>>();
   private scheduled = false;
 
   constructor(send: Sender, isIdle: () => boolean, coalesce: boolean) {
@@ -84,7 +87,7 @@ export class Batches {
     this.waiting.push(own);
     if (item.isLike === undefined) {
       // It may change what others ask of, such as who is banned.
-      this.open.clear();
+      this.open = new Map();
       return;
     }
     for (const other of item.keys) this.open.delete(other);
@@ -95,7 +98,7 @@ export class Batches {
     this.scheduled = false;
     const all = this.waiting;
     this.waiting = [];
-    this.open.clear();
+    this.open = new Map();
     let batch: Group<unknown>[] = [];
     let keys = 0;
     for (const group of all) {
