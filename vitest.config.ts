@@ -9,27 +9,40 @@ const alias = Object.entries(others).map(([name, replacement]) => ({
   replacement,
 }));
 
+// Those that take long, want the machine to themselves, need a registry to install from, or want a Chromium.
+const exclude = [
+  ...configDefaults.exclude,
+  ...(process.env['TOLLGATE_SOAK'] === undefined ? ['test/soak/**'] : []),
+  ...(process.env['TOLLGATE_INSTALLED'] === undefined ? ['test/installed/**'] : []),
+  ...(process.env['TOLLGATE_BROWSER'] === undefined ? ['test/browser/**'] : []),
+];
+const core = 'packages/core/test/**/*.test.ts';
+const http = 'test/http/**/*.test.ts';
+
 export default defineConfig({
   resolve: { conditions, alias },
   ssr: { resolve: { conditions } },
   test: {
-    include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts'],
-    // Those that take long, want the machine to themselves, or want a Chromium.
-    exclude: [
-      ...configDefaults.exclude,
-      ...(process.env['TOLLGATE_SOAK'] === undefined ? ['test/soak/**'] : []),
-      // What needs a registry to install from.
-      ...(process.env['TOLLGATE_INSTALLED'] === undefined ? ['test/installed/**'] : []),
-      ...(process.env['TOLLGATE_BROWSER'] === undefined ? ['test/browser/**'] : []),
-    ],
+    exclude,
     setupFiles: ['test/seed.ts'],
-    // Files share modules, which halves the time; those that change what is global undo it themselves.
-    isolate: false,
     // Many files wait for servers more than they reckon.
     maxWorkers: 3,
     testTimeout: 60_000,
     // What is looked at until it is so comes late on a busy machine. A test of how soon says so itself.
     expect: { poll: { timeout: 10_000 } },
     reporters: ['default', './scripts/plain-reporter.ts'],
+    // Many small files share their modules, which halves their time. What stops time or processes has its own.
+    projects: [
+      { extends: true, test: { name: 'core', include: [core], isolate: false } },
+      { extends: true, test: { name: 'http', include: [http], isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: 'whole',
+          include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: [...exclude, core, http],
+        },
+      },
+    ],
   },
 });
