@@ -39,8 +39,6 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'whole',
-          // Real servers that are killed, moved and stopped, on a machine that others share: a fault shows every time.
-          retry: 2,
           include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts'],
           exclude: [...exclude, core, http],
         },
