@@ -221,7 +221,7 @@ export class RedisStore implements Store<true> {
       try {
         return await this.run(rest, call.keys[0], madeAt);
       } catch (error) {
-        if (!isRedirection(error) || this.isLate(madeAt - TRY_AGAIN_MS)) throw error;
+        if (!says(REDIRECTION, error) || this.isLate(madeAt - TRY_AGAIN_MS)) throw error;
         if (!withBans) await sleep(TRY_AGAIN_MS);
         withBans = false;
       }
@@ -237,8 +237,7 @@ export class RedisStore implements Store<true> {
       return await this.connection.send(['EVALSHA', SHA, ...rest], key);
     } catch (error) {
       // Only this says that nothing was carried out. Nobody would know of what came too late.
-      const isUnknown = error instanceof Error && error.message.startsWith('NOSCRIPT');
-      if (!isUnknown || this.isLate(madeAt)) throw error;
+      if (!says(NO_SCRIPT, error) || this.isLate(madeAt)) throw error;
       return this.connection.send(['EVAL', SCRIPT, ...rest], key);
     }
   }
@@ -248,17 +247,20 @@ export class RedisStore implements Store<true> {
   }
 }
 
+/** Since the key's slot is elsewhere, or is being moved and only some of the keys were. */
+const REDIRECTION = said('TRYAGAIN|ASK|MOVED');
+const NO_SCRIPT = said('NOSCRIPT');
+
 /**
- * Whether a node said that nothing was carried out since the key's slot is elsewhere (ioredis may have followed that for
- * a while), or is being moved and only some of the keys were.
+ * What a node says with one of these codes, each of which means that nothing was carried out. ioredis may have followed
+ * redirections for a while before, and then tells of the last answer in its own words.
  */
-function isRedirection(error: unknown): boolean {
-  return (
-    error instanceof Error &&
-    /^(?:Too many Cluster redirections\. Last error: \w*Error: )?(?:TRYAGAIN|ASK|MOVED) /.test(
-      error.message,
-    )
-  );
+function said(codes: string): RegExp {
+  return new RegExp(`^(?:Too many Cluster redirections\\. Last error: \\w*Error: )?(?:${codes}) `);
+}
+
+function says(code: RegExp, error: unknown): boolean {
+  return error instanceof Error && code.test(error.message);
 }
 
 /**
