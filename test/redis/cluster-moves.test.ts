@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Cluster } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createLimiter } from '../../packages/core/src/limiter.ts';
-import { slidingLog, tokenBucket } from '../../packages/core/src/policy.ts';
+import { fixedWindow, slidingLog, tokenBucket } from '../../packages/core/src/policy.ts';
 import { slotOf } from '../../packages/core/src/redis/slots.ts';
 import { RedisStore } from '../../packages/core/src/redis/store.ts';
 import { type ClusterClient, CLIENTS } from './cluster-clients.ts';
@@ -62,6 +63,17 @@ class Load {
   }
 }
 
+/** The slot of what is stored under a prefix, the node that has it, and another one. */
+async function slotAndNodes(prefix: string): Promise<[slot: number, from: Node, to: Node]> {
+  for (const from of cluster.masters) {
+    const [key] = await from.client.keys(`${prefix}*`);
+    if (key === undefined) continue;
+    const to = cluster.masters.find((node) => node !== from);
+    if (to !== undefined) return [slotOf(key), from, to];
+  }
+  throw new Error('nothing is stored');
+}
+
 describe.each(CLIENTS)('%s', (name, open) => {
   let opened: ClusterClient;
 
@@ -70,16 +82,6 @@ describe.each(CLIENTS)('%s', (name, open) => {
   });
 
   afterAll(() => opened.close());
-
-  async function slotAndNodes(prefix: string): Promise<[slot: number, from: Node, to: Node]> {
-    for (const from of cluster.masters) {
-      const [key] = await from.client.keys(`${prefix}*`);
-      if (key === undefined) continue;
-      const to = cluster.masters.find((node) => node !== from);
-      if (to !== undefined) return [slotOf(key), from, to];
-    }
-    throw new Error('nothing is stored');
-  }
 
   test('a slot that is moved under load loses no charge and charges none twice', async () => {
     const prefix = `${name} one:`;
@@ -145,4 +147,30 @@ describe.each(CLIENTS)('%s', (name, open) => {
     expect(verdicts.map(({ remaining }) => remaining)).toEqual([0, BUDGET]);
     await limiter.close();
   });
+});
+
+test('a node is given the script that it lacks, though ioredis will not be redirected once more', async () => {
+  const client = new Cluster(cluster.addresses, {
+    // One leads to the node, whose answer ioredis then tells in words of its own.
+    maxRedirections: 1,
+    enableOfflineQueue: false,
+    retryDelayOnFailover: 0,
+    redisOptions: { maxRetriesPerRequest: 0 },
+  });
+  client.on('error', () => undefined);
+  onTestFinished(() => client.disconnect());
+  const prefix = 'led once:';
+  const limiter = createLimiter({
+    store: new RedisStore(client, { prefix, connection: 'shared', deadlineMs: 20_000 }),
+    limits: [{ name: 'key', policy: fixedWindow({ limit: BUDGET, window: '1d' }) }],
+  });
+  expect((await limiter.consume({ key: 'hot' })).source).toBe('store');
+  const [slot, from, to] = await slotAndNodes(prefix);
+  await to.client.script('FLUSH');
+  await cluster.openSlot(slot, from, to);
+  await cluster.moveKeys(await cluster.keysIn(slot, from), from, to);
+  await cluster.closeSlot(slot, to);
+  const { source, remaining } = await limiter.consume({ key: 'hot' });
+  expect({ source, remaining }).toEqual({ source: 'store', remaining: BUDGET - 2 });
+  await limiter.close();
 });
