@@ -336,6 +336,23 @@ describe('with an overdraft', () => {
     expect(ahead).toBe(3);
   });
 
+  test('what is owed is not had again after a ban', async () => {
+    const { limiter, other, clock } = open(limits);
+    const witness = other();
+    await witness.consume({ a: 'k' }, { cost: 100 });
+    let ahead = 0;
+    for (let bans = 0; bans < 3; bans++) {
+      for (let i = 0; i < 5; i++) if ((await limiter.consume({ a: 'k' })).allowed) ahead++;
+      await limiter.ban({ a: 'k' }, 1);
+      clock.ms += 10;
+    }
+    expect(ahead).toBeGreaterThanOrEqual(3);
+    await limiter.close();
+    // Charged once each, whether by the lease or at its end.
+    await witness.refund({ a: 'k' }, 100 + ahead - 1);
+    expect((await witness.peek({ a: 'k' })).remaining).toBe(99);
+  });
+
   test('what is owed at the end is charged', async () => {
     const { limiter, other } = open(limits);
     await Promise.all(many(3).map(() => limiter.consume({ a: 'k' })));

@@ -39,6 +39,9 @@ export class Leases {
   /** Names this process among those that hold leases of a key. */
   private readonly holder = Math.floor(Math.random() * 2 ** 48);
 
+  /** Leases that are ended while others go on. */
+  private readonly leaving = new Set<Promise<void>>();
+
   constructor(office: LeaseOffice) {
     this.office = office;
   }
@@ -186,7 +189,16 @@ export class Leases {
     for (const { lease } of this.table.of(subjects)) lease.forgive();
   }
 
-  /** Drops the leases of keys that the store forgets or refuses. */
+  /** Ends the leases of keys that the store refuses from now on, in the background: what they owe is owed still. */
+  surrender(subjects: readonly Subject[]): void {
+    for (const entry of this.table.of(subjects)) {
+      this.table.delete(entry);
+      const leaving = this.settleUp(entry).finally(() => this.leaving.delete(leaving));
+      this.leaving.add(leaving);
+    }
+  }
+
+  /** Drops the leases of keys that the store forgets. */
   drop(subjects: readonly Subject[]): void {
     for (const entry of this.table.of(subjects)) {
       entry.lease.end();
@@ -196,13 +208,15 @@ export class Leases {
 
   /** Gives back what is unspent, and charges what is owed, of these limits' leases. */
   async return(limits: readonly Leasing[]): Promise<void> {
-    await Promise.all(
-      this.table.ofLimits(limits).map(async (entry) => {
-        // Nobody asks for more, so that the last call is soon answered.
-        while (entry.lease.isAsking) await entry.flight;
-        await this.end(entry);
-      }),
-    );
+    const held = this.table.ofLimits(limits).map((entry) => this.settleUp(entry));
+    await Promise.all([...held, ...this.leaving]);
+  }
+
+  /** Ends a lease once its last call is answered, which may have charged what is owed. */
+  private async settleUp(entry: Entry): Promise<void> {
+    // Nobody asks for more, so that it soon is.
+    while (entry.lease.isAsking) await entry.flight;
+    await this.end(entry);
   }
 
   private async end(entry: Entry): Promise<void> {

@@ -143,7 +143,7 @@ export class RedisStore implements Store<true> {
 
   async ban(subjects: readonly Pick<Charge, 'name' | 'key'>[], length: number): Promise<void> {
     const keys = this.names.ofBans(subjects);
-    this.leases.drop(subjects);
+    this.leases.surrender(subjects);
     await this.inParts(keys, keys, (part) => this.queue.run(this.items.ban(part, length)));
   }
 
