@@ -51,6 +51,15 @@ describe('a flood of new keys', () => {
     expect(limiter.peek({ login: 'debtor' }).allowed).toBe(false);
   });
 
+  it('that differ in their first letters only frees nobody', () => {
+    const limiter = crowded();
+    const spent = Array.from({ length: 100 }, (_, i) => `spent ${i}`);
+    for (const login of spent) limiter.consume({ login }, { cost: 5 });
+    for (let i = 0; i < 5_000; i++) limiter.consume({ login: `${10_000 + i}-of-a-kind` });
+    expect(limiter.store.size).toBe(1_000);
+    expect(spent.filter((login) => limiter.peek({ login }).allowed)).toEqual([]);
+  });
+
   it('frees no slot', async () => {
     const limiter = crowded();
     const held = [1, 2].map(() => limiter.consume({ jobs: 'a' }));

@@ -1,5 +1,5 @@
 import type { Rule, State } from '../algorithm.ts';
-import { Shard, Table } from './table.ts';
+import { type Place, Shard, Table } from './table.ts';
 
 /** Keys compared before one is forgotten. */
 const SAMPLE = 16;
@@ -21,6 +21,7 @@ export class Keyspace {
   private readonly maxKeys: number;
   private readonly tables: Table[] = [];
   private readonly scratch: State = [0, 0, 0, 0, 0, 0];
+  private readonly picked: Place = { shard: EMPTY, slot: -1 };
   private unswept = 0;
   private turn = 0;
 
@@ -90,9 +91,8 @@ export class Keyspace {
     let most = -Infinity;
     let soonest = Infinity;
     for (let i = 0; i < SAMPLE; i++) {
-      const otherTable = this.pickTable();
-      const other = otherTable.pick(Math.random());
-      const otherSlot = Math.floor(Math.random() * other.keys.length);
+      const otherTable = this.pick();
+      const { shard: other, slot: otherSlot } = this.picked;
       const spare = this.spare(other, otherSlot, now);
       if (spare < most) continue;
       const resetAfter = this.resetAfter(other, otherSlot, now);
@@ -102,16 +102,17 @@ export class Keyspace {
     if (table !== undefined) this.remove(table, shard, slot);
   }
 
-  /** A table chosen by its share of all keys. */
-  private pickTable(): Table {
+  /** Picks any of the keys held, each as likely as the others; there must be one. Returns its table. */
+  private pick(): Table {
     let index = Math.floor(Math.random() * this.size);
-    let last = this.tables[0] as Table;
     for (const table of this.tables) {
-      if (index < table.size) return table;
+      if (index < table.size) {
+        table.keyAt(index, this.picked);
+        return table;
+      }
       index -= table.size;
-      if (table.size > 0) last = table;
     }
-    return last;
+    throw new RangeError('There is no key to pick.');
   }
 
   /** The remaining share of a key, from 0 to 1; below 0 for a key that must not be forgotten. */

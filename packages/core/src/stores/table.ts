@@ -111,6 +111,12 @@ function flat(text: string): string {
   return Buffer.from(text, 'utf16le').toString('utf16le');
 }
 
+/** Where a key is. */
+export interface Place {
+  shard: Shard;
+  slot: number;
+}
+
 /** The keys of one limit under one algorithm, in shards. */
 export class Table {
   readonly name: string;
@@ -133,12 +139,21 @@ export class Table {
     return (this.shards[shardOf(key)] ??= new Shard(this.width));
   }
 
-  /** A shard that holds keys, looked for from `random`, a number from 0 up to 1, on; there must be one. */
-  pick(random: number): Shard {
-    for (let at = Math.floor(random * SHARDS); ; at++) {
-      const shard = this.shards[at % SHARDS];
-      if (shard !== undefined && shard.keys.length > 0) return shard;
+  /** Finds the key that has `index` others before it, of the keys held. Shards may be of very different sizes. */
+  keyAt(index: number, into: Place): void {
+    let slot = index;
+    for (let at = 0; at < SHARDS; at++) {
+      const shard = this.shards[at];
+      if (shard === undefined) continue;
+      const { length } = shard.keys;
+      if (slot < length) {
+        into.shard = shard;
+        into.slot = slot;
+        return;
+      }
+      slot -= length;
     }
+    throw new RangeError(`There is no key ${index} of ${this.size}.`);
   }
 
   /** Shows the next `steps` keys in turn; `forget` says whether it removed the one that it was shown. */
