@@ -25,7 +25,10 @@ export interface FileMatch {
 }
 
 /** A limit as a file holds it, with its policy in normal form. */
-export interface FileLimit extends Pick<LimitOptions, 'name' | 'cost' | 'mode' | 'whenStoreFails'> {
+export interface FileLimit extends Pick<
+  LimitOptions,
+  'name' | 'cost' | 'mode' | 'whenStoreFails' | 'ban'
+> {
   readonly policy: Policy;
   /** Default `"ip"`; several together give every combination a budget of its own. */
   readonly by?: FileKeyPart | readonly FileKeyPart[];
@@ -48,6 +51,8 @@ const keyPart = z.union([
     secret: z.boolean().optional(),
   }),
 ]);
+
+const duration = z.union([z.number(), z.string()], { error: 'expected a duration such as "10m"' });
 
 const limitShape = z.strictObject({
   name: z
@@ -87,6 +92,16 @@ const limitShape = z.strictObject({
     )
     .optional()
     .describe('What the limit does without its store; default "local"'),
+  ban: z
+    .strictObject({
+      after: z.int({ error: 'expected a whole number' }).min(1),
+      within: duration,
+      for: duration,
+      growth: z.number().min(1).max(1_000).optional(),
+      max: duration.optional(),
+    })
+    .optional()
+    .describe('Bans keys that are refused again and again; default never'),
 });
 
 const fileShape = z.strictObject({
@@ -135,8 +150,8 @@ export function parseLimits(text: string): readonly FileLimit[] {
 /** The limits of a file for `createLimiter`, which is given keys and does not look for them. */
 export function limiterLimits(limits: readonly FileLimit[]): LimitOptions[] {
   return limits.map((limit) => {
-    const { name, policy, cost, mode, whenStoreFails } = limit;
-    const options = { name, policy, cost, mode, whenStoreFails };
+    const { name, policy, cost, mode, whenStoreFails, ban } = limit;
+    const options = { name, policy, cost, mode, whenStoreFails, ban };
     return Object.fromEntries(
       LIMIT_OPTIONS.filter((option) => options[option as keyof typeof options] !== undefined).map(
         (option) => [option, options[option as keyof typeof options]],

@@ -45,7 +45,7 @@ export function loadLimits(path: string): readonly FileLimit[] {
 /**
  * Watches a limits file and applies its policies to a limiter that was made of it: live, and what keys owe stays owed,
  * unless the algorithm is another. A file that is broken, or changes what only a start can (a name, `by`, `cost`,
- * `match`, `mode`, `whenStoreFails`), changes nothing at all, and `onError` is told why. Watching keeps no process alive.
+ * `match`, `mode`, `whenStoreFails`, `ban`), changes nothing at all, and `onError` is told why. Watching keeps no process alive.
  *
  * The file is polled, which works wherever it lies: replaced by an editor, on a network, behind the symbolic links of a
  * mounted configuration.

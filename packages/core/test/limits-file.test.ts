@@ -75,6 +75,21 @@ describe('a limits file', () => {
       one({ match: { url: '/' } }),
       'limits[0].match.url: unknown option; there',
     ],
+    [
+      'half a ban',
+      one({ ban: { after: 3, within: '1m' } }),
+      'limits[0].ban.for: missing; expected a duration',
+    ],
+    [
+      'a ban of nothing',
+      one({ ban: { after: 3, within: '1m', for: 0 } }),
+      'limits[0].ban.for: expected a duration above 0',
+    ],
+    [
+      'a ban of another name',
+      one({ ban: { after: 3, within: '1m', for: '1h', times: 2 } }),
+      'limits[0].ban.times: unknown option',
+    ],
     ['a wrong mode', one({ mode: 'dry' }), 'limits[0].mode: expected "enforce" or "shadow"'],
     [
       'a name twice',
@@ -88,6 +103,14 @@ describe('a limits file', () => {
     ],
   ])('that holds %s says what is wrong', (_what, text, message) => {
     expect(() => parseLimits(text)).toThrow(message);
+  });
+
+  it('may ban keys', () => {
+    const policy = { ...bucket, capacity: 1 };
+    const text = one({ policy, ban: { after: 2, within: '1m', for: '1h' } });
+    const limiter = createLimiter({ limits: limiterLimits(parseLimits(text)) });
+    const reasons = [1, 2, 3].map(() => limiter.consume({ api: 'mallory' }).reason);
+    expect(reasons).toEqual(['ok', 'limited', 'banned']);
   });
 
   it('has a JSON Schema that knows every policy', () => {
