@@ -7,7 +7,7 @@ import { Items } from '../../packages/core/src/redis/items.ts';
 import type { Lease } from '../../packages/core/src/redis/lease.ts';
 import { grantItem } from '../../packages/core/src/redis/lease-items.ts';
 import { Reply } from '../../packages/core/src/redis/reply.ts';
-import { type Argument, ScriptCall } from '../../packages/core/src/redis/script-call.ts';
+import { ScriptCall } from '../../packages/core/src/redis/script-call.ts';
 import type { Charge } from '../../packages/core/src/store.ts';
 import {
   type Family,
@@ -70,9 +70,9 @@ const times = fc.constantFrom(1, 5, 50, 1_000, 100_000, 60_000_000);
 
 /** A call that remembers what it was told, so that the name of a charge can be read. */
 class OpenCall extends ScriptCall {
-  readonly told: Argument[] = [];
+  readonly told: number[] = [];
 
-  override tell(...items: Argument[]): void {
+  override tell(...items: number[]): void {
     for (const item of items) this.told.push(item);
     super.tell(...items);
   }
@@ -164,8 +164,7 @@ export async function round(client: Redis, sha: string, algorithm: Leasable): Pr
           model.ban(now, Math.min(units, 1e12));
       }
     }
-    const args = [`${call.keys.length}`, ...call.keys, call.text(now)];
-    const reply = new Reply(await client.call('EVALSHA', sha, ...args));
+    const reply = new Reply(await client.callBuffer('EVALSHA', sha, ...call.args(now)));
     for (const check of checks) check(reply);
   }
   return seen;

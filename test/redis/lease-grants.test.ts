@@ -45,9 +45,9 @@ const BUGS: readonly (readonly [sound: string, bug: string])[] = [
   ['all = all and fits == times', ''],
   ['local fits = min(times, floor(left / cost))', 'local fits = floor(left / cost)'],
   ['min(extra, floor(left / (2 * holdersOf', 'min(extra, floor(left / (holdersOf'],
-  [`redis.call('ZREMRANGEBYSCORE', key, '-inf', integer(now - time))`, ''],
+  [`redis.call('ZREMRANGEBYSCORE', key, '-inf', format('%d', now - time))`, ''],
   ['local free = banned > 0 and 0 or rule:remaining', 'local free = rule:remaining'],
-  ['if units > 0 or state.healed then keep', 'if units > 0 then keep'],
+  ['if units > 0 or (healed and healed[place]) then keep', 'if units > 0 then keep'],
 ];
 
 test.each(BUGS)('instead of %s, %s', async (sound, bug) => {

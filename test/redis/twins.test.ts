@@ -10,6 +10,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '../../packages/core/src/policy.ts';
+import { createLimiter } from '../../packages/core/src/limiter.ts';
 import { RedisStore } from '../../packages/core/src/redis/store.ts';
 import type { Charge } from '../../packages/core/src/store.ts';
 import { ALGORITHMS } from '../../packages/core/test/exactness-policies.ts';
@@ -81,4 +82,24 @@ test('every key that a decision leaves has a time to live', async () => {
   expect(keys).toHaveLength(policies.length);
   for (const key of keys) expect(await client.pttl(key)).toBeGreaterThan(0);
   await own.close();
+});
+
+test('units are given back to a log whose window is as long as its clock is late', async () => {
+  let now = 9;
+  const own = new RedisStore(client, {
+    prefix: 'early:',
+    clock: () => now,
+    deadlineMs: SLOW_MACHINE_MS,
+  });
+  const limiter = createLimiter({
+    store: own,
+    limits: [{ name: 'log', policy: slidingLog({ limit: 6, window: 3 }) }],
+  });
+  await limiter.consume({ log: 'k' });
+  now = 3_000;
+  const decision = await limiter.consume({ log: 'k' }, { cost: 4 });
+  await decision.settle(0);
+  now = 5_000;
+  expect((await limiter.consume({ log: 'k' })).remaining).toBe(5);
+  await limiter.close();
 });

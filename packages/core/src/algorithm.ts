@@ -89,6 +89,11 @@ export interface Twin {
   readonly layout?: string;
   /** The algorithm whose methods it has unless it defines them itself. */
   readonly extends?: Policy['algorithm'];
-  /** Definitions of the form `function rule.wait(self, state, cost, now) … end`. */
+  /**
+   * What decisions need, as definitions of the form `function rule.wait(self, state, cost, now) … end`, after what they
+   * need themselves. There is no `delay` where nothing queues.
+   */
   readonly lua: string;
+  /** In the same form what only corrections, refunds and leases need. */
+  readonly changes: string;
 }

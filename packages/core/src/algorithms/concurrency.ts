@@ -110,16 +110,16 @@ export const concurrencyTwin: Twin = {
     function rule.roll(self, slots, now)
       slots.now = now
       slots.latest = now + self.timeout
-      slots.expired = redis.call('ZCOUNT', slots.key, '-inf', integer(now))
+      slots.expired = redis.call('ZCOUNT', slots.key, '-inf', format('%d', now))
       local total = redis.call('ZCARD', slots.key)
       slots.known = total > 0
       slots.count = total - slots.expired
-      return redis.call('ZCOUNT', slots.key, '(' .. integer(slots.latest), '+inf') > 0
+      return redis.call('ZCOUNT', slots.key, '(' .. format('%d', slots.latest), '+inf') > 0
     end
 
     function rule.keep(self, slots)
-      redis.call('ZREMRANGEBYSCORE', slots.key, '-inf', integer(slots.now))
-      local latest = integer(slots.latest)
+      redis.call('ZREMRANGEBYSCORE', slots.key, '-inf', format('%d', slots.now))
+      local latest = format('%d', slots.latest)
       for _, slot in ipairs(redis.call('ZRANGEBYSCORE', slots.key, '(' .. latest, '+inf')) do
         redis.call('ZADD', slots.key, latest, slot)
       end
@@ -132,10 +132,6 @@ export const concurrencyTwin: Twin = {
       return tooMany <= 0 and 0 or expiry(slots, tooMany - 1) - now
     end
 
-    function rule.delay(self, slots, now)
-      return 0
-    end
-
     function rule.remaining(self, slots, now)
       return max(0, self.room - slots.count)
     end
@@ -146,10 +142,10 @@ export const concurrencyTwin: Twin = {
 
     function rule.add(self, slots, cost, now, slot)
       self:keep(slots)
-      slots.count = slots.count + redis.call('ZADD', slots.key, integer(slots.latest), slot)
-      return { now }
+      slots.count = slots.count + redis.call('ZADD', slots.key, format('%d', slots.latest), slot)
     end
-
+  `,
+  changes: /* lua */ `
     function rule.refund(self, slots, units, now)
     end
 

@@ -124,14 +124,6 @@ export const fixedWindowTwin: Twin = {
       return state[3] + cost <= self.quota and 0 or state[1] + state[2] - now
     end
 
-    function rule.delay(self, state, now)
-      return 0
-    end
-
-    function rule.remaining(self, state, now)
-      return max(0, self.quota - state[3])
-    end
-
     function rule.resetAfter(self, state, now)
       return state[3] == 0 and 0 or state[1] + state[2] - now
     end
@@ -144,7 +136,15 @@ export const fixedWindowTwin: Twin = {
       end
       if state[3] == 0 then state[4] = slot end
       state[3] = min(state[3] + cost, MOST_UNITS)
-      return { state[1], state[2], state[3], state[4] }
+    end
+
+    function rule.start(self, now, offset)
+      return floor((now + offset) / self.window) * self.window - offset
+    end
+  `,
+  changes: /* lua */ `
+    function rule.remaining(self, state, now)
+      return max(0, self.quota - state[3])
     end
 
     function rule.refund(self, state, units, now)
@@ -155,10 +155,6 @@ export const fixedWindowTwin: Twin = {
       if receipt[4] ~= state[4] or state[3] == 0 then return false end
       self:refund(state, units, now)
       return true
-    end
-
-    function rule.start(self, now, offset)
-      return floor((now + offset) / self.window) * self.window - offset
     end
   `,
 };

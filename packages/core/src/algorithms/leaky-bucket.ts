@@ -32,7 +32,8 @@ export const leakyBucketTwin: Twin = {
     function rule.delay(self, state, now)
       return state[1] == 0 and 0 or self:untilDrained(state, state[1], now)
     end
-
+  `,
+  changes: /* lua */ `
     function rule.giveBack(self, state, units, now, receipt)
       local isLast = self:knows(state, receipt) and state[5] == receipt[5]
       if not isLast or state[1] == 0 then return false end

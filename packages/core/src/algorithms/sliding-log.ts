@@ -101,8 +101,8 @@ function instant(log: LogState, unit: number): number {
 }
 
 /**
- * In Redis the log is a list that is read where it is needed. What `roll` finds expired or in the future stays there
- * until `keep`, which only a change calls.
+ * In Redis the log is a list that is read where it is needed, of the window below zero, which is so no instant, and the
+ * instants. What `roll` finds expired or in the future stays there until `keep`, which only a change calls.
  */
 export const slidingLogTwin: Twin = {
   numbers: ['quota', 'window'],
@@ -112,8 +112,25 @@ export const slidingLogTwin: Twin = {
       return tonumber(redis.call('LINDEX', log.key, 1 + log.expired + unit))
     end
 
+    function rule.roll(self, log, now)
+      local count = max(0, redis.call('LLEN', log.key) - 1)
+      log.now = now
+      log.known = count > 0
+      log.kept = log.known and -tonumber(redis.call('LINDEX', log.key, 0)) or 0
+      log.window = max(self.window, log.kept)
+      log.expired = self:upTo(log.key, count, now - log.window)
+      log.count = count - log.expired
+      log.future = log.count
+      -- A log that is all expired starts anew.
+      if log.count == 0 then log.window = self.window end
+      if log.count > 0 and tonumber(redis.call('LINDEX', log.key, -1)) > now then
+        log.future = self:upTo(log.key, count, now) - log.expired
+      end
+      return log.future < log.count
+    end
+
     -- How many of the first \`count\` entries are no later than an instant.
-    local function upTo(key, count, latest)
+    function rule.upTo(self, key, count, latest)
       local low, high = 0, count
       while low < high do
         local middle = floor((low + high) / 2)
@@ -126,23 +143,6 @@ export const slidingLogTwin: Twin = {
       return low
     end
 
-    function rule.roll(self, log, now)
-      local count = max(0, redis.call('LLEN', log.key) - 1)
-      log.now = now
-      log.known = count > 0
-      log.kept = log.known and tonumber(redis.call('LINDEX', log.key, 0)) or 0
-      log.window = max(self.window, log.kept)
-      log.expired = upTo(log.key, count, now - log.window)
-      log.count = count - log.expired
-      log.future = log.count
-      -- A log that is all expired starts anew.
-      if log.count == 0 then log.window = self.window end
-      if log.count > 0 and tonumber(redis.call('LINDEX', log.key, -1)) > now then
-        log.future = upTo(log.key, count, now) - log.expired
-      end
-      return log.future < log.count
-    end
-
     function rule.keep(self, log)
       local healed = log.count - log.future
       if log.count == 0 then
@@ -150,7 +150,7 @@ export const slidingLogTwin: Twin = {
         log.kept = 0
       elseif log.expired > 0 then
         redis.call('LTRIM', log.key, 1 + log.expired, -1)
-        redis.call('LPUSH', log.key, integer(log.kept))
+        redis.call('LPUSH', log.key, format('%d', -log.kept))
       end
       if healed > 0 then redis.call('LTRIM', log.key, 0, -healed - 1) end
       log.expired = 0
@@ -159,7 +159,7 @@ export const slidingLogTwin: Twin = {
     end
 
     function rule.push(self, log, units)
-      local stamp = integer(log.now)
+      local stamp = format('%d', log.now)
       for _ = 1, units do redis.call('RPUSH', log.key, stamp) end
       log.count = log.count + units
       log.future = log.count
@@ -169,10 +169,6 @@ export const slidingLogTwin: Twin = {
       if cost > self.quota or self.quota == 0 then return INFINITY end
       local tooMany = log.count + cost - self.quota
       return tooMany <= 0 and 0 or instant(log, tooMany - 1) + log.window - now
-    end
-
-    function rule.delay(self, log, now)
-      return 0
     end
 
     function rule.remaining(self, log, now)
@@ -187,13 +183,13 @@ export const slidingLogTwin: Twin = {
       self:keep(log)
       if log.kept ~= log.window then
         if log.kept > 0 then redis.call('LPOP', log.key) end
-        redis.call('LPUSH', log.key, integer(log.window))
+        redis.call('LPUSH', log.key, format('%d', -log.window))
         log.kept = log.window
       end
       self:push(log, cost)
-      return { now }
     end
-
+  `,
+  changes: /* lua */ `
     function rule.refund(self, log, units, now)
       self:keep(log)
       local taken = min(units, log.count)
@@ -204,12 +200,11 @@ export const slidingLogTwin: Twin = {
     end
 
     function rule.giveBack(self, log, units, now, receipt)
-      local place = upTo(log.key, log.expired + log.count, receipt[1])
+      local place = self:upTo(log.key, log.expired + log.count, receipt[1])
       local last = place > log.expired and tonumber(redis.call('LINDEX', log.key, place))
       if last ~= receipt[1] and log.future == log.count then return false end
       self:keep(log)
-      -- A window is never an instant, so that only units are found.
-      local taken = redis.call('LREM', log.key, integer(units), integer(receipt[1]))
+      local taken = redis.call('LREM', log.key, format('%d', units), format('%d', receipt[1]))
       log.count = log.count - taken
       log.future = log.count
       self:keep(log)

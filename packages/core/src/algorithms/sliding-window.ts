@@ -205,15 +205,6 @@ export const slidingWindowTwin: Twin = {
       return state[1] + ticks * tick - now
     end
 
-    function rule.delay(self, state, now)
-      return 0
-    end
-
-    function rule.remaining(self, state, now)
-      local room = self:quotaOf(state[2] / self:tickOf(state)) - state[3]
-      return room <= 0 and 0 or max(0, room - self:weighted(state, now))
-    end
-
     function rule.resetAfter(self, state, now)
       if state[3] > 0 then return state[1] + 2 * state[2] - now end
       return state[4] > 0 and state[1] + state[2] - now or 0
@@ -229,21 +220,6 @@ export const slidingWindowTwin: Twin = {
       end
       if state[3] == 0 then state[5] = slot end
       state[3] = min(state[3] + cost, MOST_UNITS)
-      return { state[1], state[2], state[3], state[4], state[5], state[6] }
-    end
-
-    function rule.refund(self, state, units, now)
-      local taken = min(units, state[3])
-      state[3] = state[3] - taken
-      state[4] = max(0, state[4] - (units - taken))
-    end
-
-    function rule.giveBack(self, state, units, now, receipt)
-      local current = receipt[5] == state[5] and state[3] > 0
-      local previous = receipt[5] == state[6] and state[4] > 0
-      if current then state[3] = max(0, state[3] - units) end
-      if previous then state[4] = max(0, state[4] - units) end
-      return current or previous
     end
 
     function rule.weighted(self, state, now)
@@ -262,6 +238,26 @@ export const slidingWindowTwin: Twin = {
         if state[2] % tick == 0 and self.quota * (state[2] / tick) <= LARGEST then return tick end
       end
       return 1
+    end
+  `,
+  changes: /* lua */ `
+    function rule.remaining(self, state, now)
+      local room = self:quotaOf(state[2] / self:tickOf(state)) - state[3]
+      return room <= 0 and 0 or max(0, room - self:weighted(state, now))
+    end
+
+    function rule.refund(self, state, units, now)
+      local taken = min(units, state[3])
+      state[3] = state[3] - taken
+      state[4] = max(0, state[4] - (units - taken))
+    end
+
+    function rule.giveBack(self, state, units, now, receipt)
+      local current = receipt[5] == state[5] and state[3] > 0
+      local previous = receipt[5] == state[6] and state[4] > 0
+      if current then state[3] = max(0, state[3] - units) end
+      if previous then state[4] = max(0, state[4] - units) end
+      return current or previous
     end
   `,
 };

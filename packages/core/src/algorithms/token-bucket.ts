@@ -135,7 +135,7 @@ export class TokenBucketRule<
 
   /** Whether all charges since one are known. */
   protected knows(state: BucketState, receipt: Receipt): boolean {
-    return receipt[1] === state[1] && receipt[3] === state[3];
+    return receipt[1] === state[1] && receipt[3] === state[3] && state[3] !== 0;
   }
 
   /** How long until `debt` has drained, in µs from `now`. */
@@ -182,14 +182,6 @@ export const tokenBucketTwin: Twin = {
       return over <= 0 and 0 or self:untilDrained(state, over, now)
     end
 
-    function rule.delay(self, state, now)
-      return 0
-    end
-
-    function rule.remaining(self, state, now)
-      return state[1] >= self.capacity and 0 or floor((self.capacity - state[1]) / self.unit)
-    end
-
     function rule.resetAfter(self, state, now)
       return state[1] == 0 and 0 or self:untilDrained(state, state[1], now)
     end
@@ -202,9 +194,28 @@ export const tokenBucketTwin: Twin = {
       state[5] = state[5] + cost
       local debt = state[1] + cost * self.unit
       state[1] = min(debt, self.mostDebt)
-      local receipt = { state[1], state[2], state[3], state[4], state[5] }
       if debt > self.mostDebt then state[4] = 0 end
-      return receipt
+    end
+
+    function rule.untilDrained(self, state, debt, now)
+      return (self:ticks(state[3]) + ceil(debt / self.drain)) * self.tick - now
+    end
+
+    function rule.ticks(self, instant)
+      return ceil(instant / self.tick)
+    end
+
+    function rule.adopt(self, state)
+      local units = state[1] == 0 and 0 or state[1] / state[2]
+      if state[2] ~= self.unit then state[1] = ceil(units) * self.unit end
+      state[1] = min(state[1], self.mostDebt)
+      state[2] = self.unit
+      state[4] = 0
+    end
+  `,
+  changes: /* lua */ `
+    function rule.remaining(self, state, now)
+      return state[1] >= self.capacity and 0 or floor((self.capacity - state[1]) / self.unit)
     end
 
     function rule.refund(self, state, units, now)
@@ -220,27 +231,11 @@ export const tokenBucketTwin: Twin = {
     end
 
     function rule.knows(self, state, receipt)
-      return receipt[2] == state[2] and receipt[4] == state[4]
-    end
-
-    function rule.untilDrained(self, state, debt, now)
-      return (self:ticks(state[3]) + ceil(debt / self.drain)) * self.tick - now
-    end
-
-    function rule.ticks(self, instant)
-      return ceil(instant / self.tick)
+      return receipt[2] == state[2] and receipt[4] == state[4] and state[4] ~= 0
     end
 
     function rule.take(self, state, debt)
       state[1] = state[1] - min(debt, state[1])
-    end
-
-    function rule.adopt(self, state)
-      local units = state[1] == 0 and 0 or state[1] / state[2]
-      if state[2] ~= self.unit then state[1] = ceil(units) * self.unit end
-      state[1] = min(state[1], self.mostDebt)
-      state[2] = self.unit
-      state[4] = 0
     end
   `,
 };

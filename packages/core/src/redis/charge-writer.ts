@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Charge, Mode } from '../store.ts';
-import type { Argument, ScriptCall } from './script-call.ts';
+import type { ScriptCall } from './script-call.ts';
 
 /** Writes charges as the script reads them, and names them. */
 export class ChargeWriter {
@@ -21,11 +21,11 @@ export class ChargeWriter {
     charge: Charge,
     key: string,
     mode: Mode,
-    name: Argument = this.nameOf(charge),
+    name: number = this.nameOf(call, charge),
   ): void {
     const { rule, ban } = charge;
     const place = call.key(key);
-    const bans = call.withBans ? call.key(this.banOf(key)) : 0;
+    const bans = call.withBans ? call.banKey(this.banOf(key)) : 0;
     // While a slot moves nobody knows who is banned, and so nobody counts.
     const strikes = bans > 0 && ban !== undefined && mode === 'consume';
     const banRule = strikes ? call.banRule(ban) : 0;
@@ -38,11 +38,11 @@ export class ChargeWriter {
   change(call: ScriptCall, charge: Charge, key: string, units: number): void {
     const { rule } = charge;
     const offset = rule.offset(charge.key);
-    call.tell(call.key(key), 0, call.rule(rule), 0, offset, units, 0, this.nameOf(charge));
+    call.tell(call.key(key), 0, call.rule(rule), 0, offset, units, 0, this.nameOf(call, charge));
   }
 
-  private nameOf(charge: Charge): Argument {
-    return charge.rule.holdsSlots ? this.slotName(charge) : chargeName();
+  private nameOf(call: ScriptCall, charge: Charge): number {
+    return charge.rule.holdsSlots ? call.slot(this.slotName(charge)) : chargeName();
   }
 
   private slotName(charge: Charge): string {

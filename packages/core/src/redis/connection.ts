@@ -1,3 +1,9 @@
+/** A script, how many keys follow, these, and what else it is told. */
+export type ScriptCommand = readonly (string | Buffer)[];
+
+/** Where in it the first key is. */
+export const FIRST_KEY = 3;
+
 /** What the store needs of a Redis client, whichever it is. */
 export interface Connection {
   /** Whether keys are spread over slots, so that a script may only touch keys of one. */
@@ -9,6 +15,8 @@ export interface Connection {
   ready(): Promise<void>;
   /** Sends a command once. The client must neither queue nor repeat it. `key` says which node of a cluster. */
   send(command: readonly string[], key: string | undefined): Promise<unknown>;
+  /** The same for a script with keys, which is told bytes and answers with bytes. */
+  evaluate(command: ScriptCommand): Promise<unknown>;
   /** Tells of errors of the connection, which a client would otherwise throw. */
   onError(listener: (error: unknown) => void): void;
   /** Gives up a connection that answers no more, and makes it anew. A client that is shared is left alone. */

@@ -4,7 +4,7 @@ import type { Answer, Charge, Mode } from '../store.ts';
 import { type Verdict, verdictOf } from '../verdict.ts';
 import type { Item } from './batch.ts';
 import { chargeName, type ChargeWriter } from './charge-writer.ts';
-import { NEVER, OPS } from './engine.ts';
+import { OPS } from './ops.ts';
 import type { Reply } from './reply.ts';
 import type { ScriptCall } from './script-call.ts';
 
@@ -151,15 +151,10 @@ function readState(
 function readStanding(charge: Charge, reply: Reply): Verdict {
   const banned = reply.next();
   const charged = reply.next() === 1;
-  const wait = duration(reply.next());
+  const wait = reply.next();
   const remaining = reply.next();
-  const nextAfter = duration(reply.next());
-  const resetAfter = duration(reply.next());
-  const receipt = reply.take(reply.next());
-  if (charged) charge.receipt = receipt;
+  const nextAfter = reply.next();
+  const resetAfter = reply.next();
+  if (charged) charge.receipt = [reply.at];
   return verdictOf(charge, { wait, remaining, nextAfter, resetAfter }, banned);
-}
-
-function duration(number: number): number {
-  return number === NEVER ? Infinity : number;
 }

@@ -60,37 +60,39 @@ export function grantTwin(attempt: number): string {
     local function holdersOf(place, holder, time)
       if place == 0 then return 1 end
       local key = KEYS[place]
-      redis.call('ZADD', key, integer(now), integer(holder))
-      redis.call('ZREMRANGEBYSCORE', key, '-inf', integer(now - time))
-      redis.call('PEXPIRE', key, integer(ceil(time / 1000) + grace))
+      redis.call('ZADD', key, format('%d', now), format('%d', holder))
+      redis.call('ZREMRANGEBYSCORE', key, '-inf', format('%d', now - time))
+      redis.call('PEXPIRE', key, format('%d', ceil(time / 1000) + grace))
       return redis.call('ZCARD', key)
     end
 
-    local function grant()
+    function grant()
       local at = cursor
-      cursor = at + 8
       local place, bans, rule, offset = args[at + 1], args[at + 2], rules[args[at + 3]], args[at + 5]
       local state = view(place, rule, offset)
-      local banned = bans > 0 and bannedFor(bans, nil, ${attempt}) or 0
-      local holders, holder, time = take(), take(), take()
+      local banned = ban and ban.of(bans, 0, ${attempt}) or 0
+      local holders, holder, time, costs = args[at + 9], args[at + 10], args[at + 11], args[at + 12]
       local free = banned > 0 and 0 or rule:remaining(state, now)
       local left, all = free, true
-      for _ = 1, take() do
-        local times, cost = take(), take()
+      cursor = at + 12
+      for _ = 1, costs do
+        local times, cost = args[cursor + 1], args[cursor + 2]
+        cursor = cursor + 2
         local fits = min(times, floor(left / cost))
         all = all and fits == times
         left = left - fits * cost
       end
-      local extra = take()
+      cursor = cursor + 1
+      local extra = args[cursor]
       if all and extra > 0 then
         left = left - min(extra, floor(left / (2 * holdersOf(holders, holder, time))))
       end
       local units = free - left
       if units > 0 then rule:add(state, units, now, args[at + 8], offset) end
-      if units > 0 or state.healed then keep(place, rule, state) end
-      say(units)
-      say(free)
-      say(banned)
-      for n = 1, rule.size do say(state[n]) end
+      if units > 0 or (healed and healed[place]) then keep(place, rule, state) end
+      reply[said + 1], reply[said + 2], reply[said + 3] = units, free, banned
+      said = said + 3
+      for n = 1, rule.size do reply[said + n] = state[n] end
+      said = said + rule.size
     end`;
 }

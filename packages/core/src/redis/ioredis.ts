@@ -20,6 +20,12 @@ export interface IoRedisLike extends Emitter {
   disconnect(reconnect?: boolean): void;
 }
 
+/** Methods that all of them have, and no types: each command has another that answers with bytes. */
+interface Evaluating {
+  evalBuffer(...args: (string | Buffer)[]): Promise<unknown>;
+  evalshaBuffer(...args: (string | Buffer)[]): Promise<unknown>;
+}
+
 /** The settings that are read here. */
 interface Settings {
   readonly keyPrefix?: unknown;
@@ -117,6 +123,10 @@ export function connectIoRedis(given: IoRedisLike, mode: ConnectionMode): Connec
     },
     // Not all of them know the keys of commands in capitals, by which they choose the node of a cluster.
     send: ([name = '', ...args]) => client.call(name.toLowerCase(), ...args),
+    evaluate: ([name, ...args]) => {
+      const { evalBuffer, evalshaBuffer } = client as unknown as Evaluating;
+      return (name === 'EVAL' ? evalBuffer : evalshaBuffer).call(client, ...args);
+    },
     onError: (listener) => told.onError(listener),
     reconnect: () => {
       // A cluster that looks for its nodes has a time limit of its own.

@@ -2,7 +2,7 @@ import type { Answer, Charge, Correction, Mode } from '../store.ts';
 import type { Item } from './batch.ts';
 import { ChargeWriter } from './charge-writer.ts';
 import { DecisionItem, readAnswer } from './decisions.ts';
-import { OPS } from './engine.ts';
+import { OPS } from './ops.ts';
 import type { ScriptCall } from './script-call.ts';
 
 /** All that the script can be asked. */
@@ -65,8 +65,9 @@ export class Items {
     return {
       keys,
       write: (call) => {
+        call.imposes();
         call.tell(OPS.ban, keys.length);
-        for (const key of keys) call.tell(call.key(key), length);
+        for (const key of keys) call.tell(call.banKey(key), length);
       },
       read: () => undefined,
     };

@@ -1,7 +1,7 @@
 import type { Receipt } from '../algorithm.ts';
 import type { Charge, Correction } from '../store.ts';
 import type { Item } from './batch.ts';
-import { OPS } from './engine.ts';
+import { OPS } from './ops.ts';
 import type { Told } from './grant.ts';
 import type { Items } from './items.ts';
 import type { Ask, Draw, Lease } from './lease.ts';

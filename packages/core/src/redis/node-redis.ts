@@ -3,9 +3,11 @@ import {
   type Connection,
   type ConnectionMode,
   type Emitter,
+  FIRST_KEY,
   isReadOnly,
   listen,
   reconnectAfter,
+  type ScriptCommand,
   Told,
 } from './connection.ts';
 
@@ -68,6 +70,9 @@ export function isNodeRedisSentinel(client: unknown): boolean {
   );
 }
 
+/** Settings of a command whose answer is bytes: `$` is what the protocol marks a string with. */
+const BYTES = { typeMapping: { ['$'.charCodeAt(0)]: Buffer } } as const;
+
 /** A client in use, and how to be done with it. */
 interface Session {
   readonly client: NodeRedisLike;
@@ -94,10 +99,10 @@ export function connectNodeRedis(
     session.end();
     session = begin();
   };
-  const send = async (command: readonly string[]): Promise<unknown> => {
+  const send = async (command: ScriptCommand, options?: object): Promise<unknown> => {
     const { client } = session;
     try {
-      return await client.sendCommand(command as never);
+      return await client.sendCommand(command as never, options as never);
     } catch (error) {
       if (isReadOnly(error) && client === session.client) reconnect();
       throw error;
@@ -108,7 +113,12 @@ export function connectNodeRedis(
     keyPrefix,
     isReady: () => isReady(session.client),
     ready: () => told.nextReady(),
-    send: cluster ? (command, key) => sendTo(session.client, command, key, deadlineMs) : send,
+    send: (command, key) =>
+      cluster ? sendTo(session.client, command, key, deadlineMs) : send(command),
+    evaluate: (command) =>
+      cluster
+        ? sendTo(session.client, command, command[FIRST_KEY] as string, deadlineMs, BYTES)
+        : send(command, BYTES),
     onError: (listener) => told.onError(listener),
     reconnect,
     close: () => {
@@ -127,14 +137,15 @@ function isReady({ isReady, isOpen, masters }: NodeRedisLike): boolean {
 /** Sends a command to the node of a key. */
 async function sendTo(
   client: NodeRedisLike,
-  command: readonly string[],
+  command: ScriptCommand,
   key: string | undefined,
   deadlineMs: number,
+  settings?: object,
 ): Promise<unknown> {
   // Waiting for a node or for the cluster's new layout, a command would be sent when its caller has long been answered.
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), deadlineMs);
-  const options = { abortSignal: late.signal };
+  const options = { ...settings, abortSignal: late.signal };
   try {
     return await client.sendCommand(
       key as never,

@@ -1,22 +1,27 @@
 import { show, TollgateStoreError } from '../errors.ts';
 
-/** A reply of the script being read, one integer after the other. */
+const BYTES = Float64Array.BYTES_PER_ELEMENT;
+
+/** A reply of the script being read, one number after the other. */
 export class Reply {
   readonly at: number;
-  private readonly numbers: readonly unknown[];
+  private readonly bytes: Buffer;
   private cursor = 0;
 
   /** @throws TollgateStoreError, as `next` does, for what the script cannot have answered. */
   constructor(reply: unknown) {
-    if (!Array.isArray(reply)) throw nonsense(reply);
-    this.numbers = reply;
+    if (!Buffer.isBuffer(reply)) throw nonsense(reply);
+    this.bytes = reply;
     this.at = this.next();
   }
 
+  /** A whole number, or Infinity. */
   next(): number {
-    const said = this.numbers[this.cursor++];
-    const number = typeof said === 'string' ? Number(said) : said;
-    if (typeof number !== 'number' || !Number.isInteger(number)) throw nonsense(said);
+    const { bytes, cursor } = this;
+    if (cursor + BYTES > bytes.length) throw nonsense(`${bytes.length} bytes`);
+    const number = bytes.readDoubleLE(cursor);
+    if (!Number.isInteger(number) && number !== Infinity) throw nonsense(number);
+    this.cursor = cursor + BYTES;
     return number;
   }
 
@@ -29,6 +34,6 @@ export class Reply {
 
 /** A proxy between here and Redis may say anything. */
 function nonsense(reply: unknown): TollgateStoreError {
-  const cause = new TypeError(`expected whole numbers, got ${show(reply)}`);
+  const cause = new TypeError(`expected packed whole numbers, got ${show(reply)}`);
   return new TollgateStoreError('the store answered what was not asked', 0, cause);
 }

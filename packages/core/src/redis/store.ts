@@ -217,9 +217,9 @@ export class RedisStore implements Store<true> {
     let withBans = true;
     for (;;) {
       const call = write(withBans);
-      const rest = [`${call.keys.length}`, ...call.keys, call.text(this.options.clock?.())];
+      const args = call.args(this.options.clock?.());
       try {
-        return await this.run(rest, call.keys[0], madeAt);
+        return await this.run(args, madeAt);
       } catch (error) {
         if (!says(REDIRECTION, error) || this.isLate(madeAt - TRY_AGAIN_MS)) throw error;
         if (!withBans) await sleep(TRY_AGAIN_MS);
@@ -228,17 +228,13 @@ export class RedisStore implements Store<true> {
     }
   }
 
-  private async run(
-    rest: readonly string[],
-    key: string | undefined,
-    madeAt: number,
-  ): Promise<unknown> {
+  private async run(args: readonly (string | Buffer)[], madeAt: number): Promise<unknown> {
     try {
-      return await this.connection.send(['EVALSHA', SHA, ...rest], key);
+      return await this.connection.evaluate(['EVALSHA', SHA, ...args]);
     } catch (error) {
       // Only this says that nothing was carried out. Nobody would know of what came too late.
       if (!says(NO_SCRIPT, error) || this.isLate(madeAt)) throw error;
-      return this.connection.send(['EVAL', SCRIPT, ...rest], key);
+      return this.connection.evaluate(['EVAL', SCRIPT, ...args]);
     }
   }
 
