@@ -17,38 +17,44 @@ export function verdictFrom(
   return verdictOf(charge, { wait, remaining, nextAfter, resetAfter }, banned);
 }
 
-/** The answer to a single charge. Its verdict is worked out from a copy of the state, and only if it is read. */
-export class SingleAnswer implements Answer {
+/** How a charge fared. */
+interface Outcome {
+  /** Whether the request is admitted. */
   readonly admitted: boolean;
-  readonly at: number;
+  /** Whether the charge was made, or would have been; otherwise the state says how long it waits. */
+  readonly taken: boolean;
   readonly delay: number;
+  readonly banned: number;
+}
+
+export const TAKEN: Outcome = { admitted: true, taken: true, delay: 0, banned: 0 };
+export const REFUSED: Outcome = { admitted: false, taken: false, delay: 0, banned: 0 };
+
+/**
+ * The answer to a single charge. Its verdict is worked out from a copy of the state, and only if it is read. One is made
+ * at each decision, so that it has few fields.
+ */
+export class ChargeAnswer implements Answer {
+  readonly at: number;
   private readonly charge: Charge;
   private readonly state: Readonly<State>;
-  private readonly taken: boolean;
-  private readonly banned: number;
+  private readonly outcome: Outcome;
   private known: readonly Verdict[] | undefined;
 
-  /**
-   * @param after a copy of the state as the decision left it.
-   * @param taken whether the charge was made, or would have been; otherwise the state says how long it waits.
-   */
-  constructor(
-    charge: Charge,
-    after: Readonly<State>,
-    admitted: boolean,
-    taken: boolean,
-    delay: number,
-    at: number,
-    banned: number,
-  ) {
-    this.admitted = admitted;
-    this.at = at;
-    this.delay = delay;
+  /** @param after a copy of the state as the decision left it. */
+  constructor(charge: Charge, after: Readonly<State>, at: number, outcome: Outcome) {
     this.charge = charge;
     this.state = after;
-    this.taken = taken;
-    this.banned = banned;
-    this.known = undefined;
+    this.at = at;
+    this.outcome = outcome;
+  }
+
+  get admitted(): boolean {
+    return this.outcome.admitted;
+  }
+
+  get delay(): number {
+    return this.outcome.delay;
   }
 
   get verdicts(): readonly Verdict[] {
@@ -58,14 +64,31 @@ export class SingleAnswer implements Answer {
   get spare(): boolean {
     const { charge, at } = this;
     const rule: Rule = charge.rule;
-    return this.taken && this.banned === 0 && rule.remaining(this.state as State, at) > 0;
+    const { taken, banned } = this.outcome;
+    return taken && banned === 0 && rule.remaining(this.state as State, at) > 0;
   }
 
   private work(): Verdict {
     const { charge, at } = this;
+    const { taken, banned } = this.outcome;
     // The methods that it is handed to only read it.
     const state = this.state as State;
-    const wait = this.taken ? 0 : charge.rule.wait(state, charge.cost, at);
-    return verdictFrom(charge, state, at, wait, this.banned);
+    const wait = taken ? 0 : charge.rule.wait(state, charge.cost, at);
+    return verdictFrom(charge, state, at, wait, banned);
+  }
+}
+
+/** The same with an outcome of its own. */
+export class SingleAnswer extends ChargeAnswer {
+  constructor(
+    charge: Charge,
+    after: Readonly<State>,
+    admitted: boolean,
+    taken: boolean,
+    delay: number,
+    at: number,
+    banned: number,
+  ) {
+    super(charge, after, at, { admitted, taken, delay, banned });
   }
 }

@@ -346,16 +346,24 @@ export class Limiter<S extends Store = Store> {
   /** Decides charges that are made already. */
   decide(charges: readonly BookedCharge[], mode: Mode, notify: boolean): Reply<S, Decision> {
     if (this.closed) return this.refuseClosed();
-    const known = this.limits.leased ? this.store.decideAtOnce?.(charges, mode) : undefined;
-    if (known !== undefined) {
-      return Promise.resolve(this.decided(known, charges, notify)) as Reply<S, Decision>;
-    }
     const { fallback } = this;
     const decision =
       fallback === undefined
         ? this.decided(this.store.decide(charges, mode) as Answer, charges, notify)
-        : this.decidedLater(this.ask(charges, mode), charges, mode, notify, fallback);
+        : this.decidedBeyond(charges, mode, notify, fallback);
     return decision as Reply<S, Decision>;
+  }
+
+  /** Decides by a store beyond this process, from units of it that are held here where those suffice. */
+  private decidedBeyond(
+    charges: readonly BookedCharge[],
+    mode: Mode,
+    notify: boolean,
+    fallback: Fallback,
+  ): Promise<Decision> {
+    const known = this.limits.leased ? this.store.decideAtOnce?.(charges, mode) : undefined;
+    if (known !== undefined) return Promise.resolve(this.decided(known, charges, notify));
+    return this.decidedLater(this.ask(charges, mode), charges, mode, notify, fallback);
   }
 
   /** Asks a store that may fail. What it throws at once is a failure like any other, but for misuse. */

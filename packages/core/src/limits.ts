@@ -130,6 +130,8 @@ export class Limits {
   leased = false;
   /** Whether any limit so far is in shadow mode. */
   hasShadows = false;
+  /** The limit there is; undefined where there are none or several. */
+  private only: Limit | undefined;
   private readonly byName = new Map<string, Limit>();
   private readonly ledger: Ledger;
   /** The highest first. */
@@ -158,6 +160,7 @@ export class Limits {
       );
     }
     this.all.push(limit);
+    this.only = this.all.length === 1 ? limit : undefined;
     this.byName.set(limit.name, limit);
     if (limit.shadow) this.hasShadows = true;
     return limit;
@@ -179,7 +182,11 @@ export class Limits {
 
   /** The charges of a call, in the limits' order. */
   charges(keys: Keys, options: CallOptions | undefined): BookedCharge[] {
-    if (this.all.length === 1 && options === undefined) return this.onlyCharge(keys);
+    const only = options === undefined ? this.onlyCharge(keys) : undefined;
+    return only === undefined ? this.anyCharges(keys, options) : [only];
+  }
+
+  private anyCharges(keys: Keys, options: CallOptions | undefined): BookedCharge[] {
     this.checkNames(keys);
     if (options !== undefined) this.checkOptions(options);
     const charges: BookedCharge[] = [];
@@ -195,20 +202,18 @@ export class Limits {
     return charges;
   }
 
-  /** What `charges` answers for the commonest call, without the detours. */
-  private onlyCharge(keys: Keys): BookedCharge[] {
-    const only = this.all[0] as Limit;
-    if (typeof keys !== 'object' || keys === null) this.checkNames(keys);
+  /** The charge of the commonest call: of the only limit, its key alone. Undefined for any other, and for a mistake. */
+  private onlyCharge(keys: Keys): BookedCharge | undefined {
+    const { only } = this;
+    if (only === undefined || typeof keys !== 'object') return undefined;
     let key: string | undefined;
     for (const name in keys) {
       // In this loop V8 knows the answer, which it does not for Object.hasOwn().
       if (!Object.prototype.hasOwnProperty.call(keys, name)) continue;
-      if (name !== only.name) this.get(name);
+      if (name !== only.name) return undefined;
       key = keys[name];
     }
-    if (key !== undefined) return [this.plainCharge(only, key)];
-    this.checkNames(keys);
-    return [];
+    return key === undefined ? undefined : this.plainCharge(only, key);
   }
 
   /** One limit's charge of a call. */

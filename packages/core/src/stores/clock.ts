@@ -8,14 +8,11 @@ export function steadyClock(): () => number {
   // Numbers this large would be allocated anew at every write anywhere but in a typed array.
   const time = new Float64Array(2);
   return () => {
-    let now = Date.now() * 1_000 + (time[AHEAD] as number);
+    const now = Date.now() * 1_000 + (time[AHEAD] as number);
     const latest = time[LATEST] as number;
-    if (now < latest) {
-      time[AHEAD] = latest - now + (time[AHEAD] as number);
-      now = latest;
-    }
-    time[LATEST] = now;
-    return now;
+    if (now >= latest) return (time[LATEST] = now);
+    time[AHEAD] = latest - now + (time[AHEAD] as number);
+    return latest;
   };
 }
 

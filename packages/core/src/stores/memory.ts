@@ -1,41 +1,18 @@
-import type { Rule, State } from '../algorithm.ts';
-import { SingleAnswer, verdictFrom } from '../answer.ts';
+import { ChargeAnswer, REFUSED, SingleAnswer, TAKEN, verdictFrom } from '../answer.ts';
 import type { Verdict } from '../verdict.ts';
 import { show, TollgateConfigError } from '../errors.ts';
 import { unknownOption } from '../policy.ts';
 import type { Answer, Charge, Correction, Mode, Store } from '../store.ts';
 import { checkedClock, steadyClock } from './clock.ts';
 import { Bans } from './bans.ts';
+import { Cell } from './cell.ts';
 import { Keyspace } from './keyspace.ts';
-import { Shard, Table } from './table.ts';
 
 export interface MemoryStoreOptions {
   /** Keys held in all, over all limits; default 500,000. When full, the key with the most to spare is forgotten. */
   readonly maxKeys?: number;
   /** Integer microseconds since the epoch; the default is the system's clock, which here never steps back. */
   readonly clock?: () => number;
-}
-
-/** Stand for what a cell does not point at yet. */
-const NO_TABLE = new Table('', '', 0);
-const NO_SHARD = new Shard(0);
-
-/** One charge being decided. Reused from call to call: deciding is synchronous and calls nobody back. */
-class Cell {
-  /** Where a state of a fixed size is worked on. Fractions, so that V8 keeps the numbers unboxed. */
-  readonly numbers: State = [0.5, 0.5, 0.5, 0.5, 0.5, 0.5];
-  state: State = this.numbers;
-  rule: Rule | undefined;
-  table: Table = NO_TABLE;
-  shard: Shard = NO_SHARD;
-  slot = -1;
-  key = '';
-  now = 0.5;
-  offset = 0;
-  healed = false;
-  wait = 0.5;
-  banned = 0;
-  delay = 0;
 }
 
 const MOST_CHARGES = 16;
@@ -73,14 +50,10 @@ export class MemoryStore implements Store<false> {
   }
 
   decide(charges: readonly Charge[], mode: Mode): Answer {
-    const at = this.clock();
     const only = charges.length === 1 ? charges[0] : undefined;
-    const answer =
-      only !== undefined && only.rule.size !== undefined && this.bans.isEmpty
-        ? this.decideOne(only, mode, at)
-        : this.decideAll(charges, mode, at);
-    if (this.keys.isUntidy()) this.keys.tidy(at);
-    return answer;
+    return only !== undefined && only.rule.size !== undefined && this.bans.isEmpty
+      ? this.decideOne(only, mode)
+      : this.decideAll(charges, mode, this.clock());
   }
 
   correct(corrections: readonly Correction[]): void {
@@ -146,24 +119,31 @@ export class MemoryStore implements Store<false> {
   close(): void {}
 
   /** What `decideAll` does, for the commonest decision: a single charge that copies no list. */
-  private decideOne(charge: Charge, mode: Mode, at: number): Answer {
+  private decideOne(charge: Charge, mode: Mode): Answer {
+    const at = this.clock();
     const { rule, cost } = charge;
-    const cell = this.open(0, charge, at);
-    const { state, now } = cell;
+    const cell = this.cells[0] as Cell;
+    if (!cell.isAt(charge)) cell.seek(charge, this.keys);
+    const state = cell.shard.read(cell.slot, cell.numbers);
+    const offset = rule.spreads ? rule.offset(charge.key) : 0;
+    const healed = rule.roll(state, at, offset);
     const forced = mode === 'charge' && rule.overdraws;
-    const wait = forced ? 0 : rule.wait(state, cost, now);
-    let delay = 0;
-    if (wait === 0 && rule.queues && !charge.shadow) delay = rule.delay(state, now);
+    const wait = forced ? 0 : rule.wait(state, cost, at);
     // From now on refusals are counted, which is not done here.
     if (wait > 0 && charge.ban !== undefined) return this.decideAll([charge], mode, at);
+    const delay = wait === 0 && rule.queues && !charge.shadow ? rule.delay(state, at) : 0;
     const charges = wait === 0 && mode !== 'peek' && cost > 0;
-    const after = charges
-      ? rule.add(state, cost, now, this.nextCharge--, cell.offset)
-      : state.slice();
+    const after = charges ? rule.add(state, cost, at, this.nextCharge--, offset) : state.slice();
     if (charges) charge.receipt = after;
-    if (charges || (cell.healed && mode !== 'peek')) this.write(cell, charge);
-    const taken = wait === 0;
-    return new SingleAnswer(charge, after, taken || charge.shadow, taken, delay, at, 0);
+    if (charges || (healed && mode !== 'peek')) {
+      if (cell.slot === -1) cell.add(this.keys);
+      cell.shard.write(cell.slot, rule, state);
+    }
+    if (this.keys.isUntidy()) this.keys.tidy(at);
+    if (delay > 0 || charge.shadow) {
+      return new SingleAnswer(charge, after, true, wait === 0, delay, at, 0);
+    }
+    return new ChargeAnswer(charge, after, at, wait === 0 ? TAKEN : REFUSED);
   }
 
   private decideAll(charges: readonly Charge[], mode: Mode, at: number): Answer {
@@ -182,6 +162,7 @@ export class MemoryStore implements Store<false> {
       verdicts.push(verdictFrom(charge, cell.state, cell.now, cell.wait, cell.banned));
       delay = Math.max(delay, cell.delay);
     }
+    if (this.keys.isUntidy()) this.keys.tidy(at);
     return { admitted, verdicts, at, delay };
   }
 
@@ -223,19 +204,9 @@ export class MemoryStore implements Store<false> {
 
   /** Reads a copy of a charge's state into a cell and rolls it to `at`. */
   private open(index: number, charge: Charge, at: number): Cell {
-    const { name, key, rule } = charge;
+    const { key, rule } = charge;
     const cell = this.cells[index] as Cell;
-    if (cell.rule !== rule || cell.table.name !== name) {
-      cell.table = this.keys.table(rule, name);
-      cell.rule = rule;
-      cell.shard = NO_SHARD;
-    }
-    // A hot key stands where it stood the last time, unless another was moved there meanwhile.
-    if (cell.key !== key || cell.shard.keys[cell.slot] !== key) {
-      cell.key = key;
-      cell.shard = cell.table.shard(key);
-      cell.slot = cell.shard.find(key);
-    }
+    if (!cell.isAt(charge)) cell.seek(charge, this.keys);
     cell.state = cell.shard.read(cell.slot, cell.numbers);
     if (rule.size === undefined) cell.state = cell.state.slice();
     cell.now = at;
@@ -244,9 +215,9 @@ export class MemoryStore implements Store<false> {
     return cell;
   }
 
-  private write({ table, shard, slot, state }: Cell, { key, rule }: Charge): void {
-    shard.write(slot, key, rule, state);
-    if (slot === -1) this.keys.added(table);
+  private write(cell: Cell, { rule }: Charge): void {
+    if (cell.slot === -1) cell.add(this.keys);
+    cell.shard.write(cell.slot, rule, cell.state);
   }
 }
 

@@ -25,6 +25,8 @@ function shardOf(key: string): number {
  */
 export class Shard {
   readonly keys: string[] = [];
+  /** Keys removed so far: as long as these are no more, every key stands where it stood. */
+  removed = 0;
   private readonly slots: Map<string, number> = new Map();
   private readonly rules: Rule[] = [];
   private readonly lists: State[] = [];
@@ -44,29 +46,28 @@ export class Shard {
 
   /** Copies the state in a slot, all zeros for -1, into `state`; a list is returned as it stands. */
   read(slot: number, state: State): State {
-    if (this.width === undefined) return slot === -1 ? [] : (this.lists[slot] as State);
-    if (slot === -1) {
-      for (let i = 0; i < this.width; i++) state[i] = 0;
-      return state;
-    }
-    const from = slot * this.width;
-    for (let i = 0; i < this.width; i++) state[i] = this.numbers[from + i] as number;
+    const { numbers, width } = this;
+    if (width === undefined) return slot === -1 ? [] : (this.lists[slot] as State);
+    if (slot === -1) return unseen(state);
+    const from = slot * width;
+    for (let i = 0; i < width; i++) state[i] = numbers[from + i] as number;
     return state;
   }
 
-  /** Keeps a state for a key, which `find` said is in `slot`. */
-  write(slot: number, key: string, rule: Rule, state: State): void {
-    const at = slot === -1 ? this.append(key) : slot;
-    if (this.rules[at] !== rule) this.rules[at] = rule;
-    if (this.width === undefined) {
-      this.lists[at] = state;
+  /** Keeps a state for the key in a slot. */
+  write(slot: number, rule: Rule, state: State): void {
+    const { numbers, width } = this;
+    if (this.rules[slot] !== rule) this.rules[slot] = rule;
+    if (width === undefined) {
+      this.lists[slot] = state;
       return;
     }
-    const from = at * this.width;
-    for (let i = 0; i < this.width; i++) this.numbers[from + i] = state[i] as number;
+    const from = slot * width;
+    for (let i = 0; i < width; i++) numbers[from + i] = state[i] as number;
   }
 
   remove(slot: number): void {
+    this.removed++;
     const last = this.keys.length - 1;
     this.slots.delete(this.keys[slot] as string);
     if (slot !== last) {
@@ -92,7 +93,8 @@ export class Shard {
     return this.rules[slot] as Rule;
   }
 
-  private append(key: string): number {
+  /** Adds a key, whose state is written next. Returns its slot. */
+  append(key: string): number {
     const slot = this.keys.length;
     const own = flat(key);
     this.keys.push(own);
@@ -104,6 +106,11 @@ export class Shard {
     }
     return slot;
   }
+}
+
+function unseen(state: State): State {
+  for (let i = 0; i < state.length; i++) state[i] = 0;
+  return state;
 }
 
 /** A copy of a text. One cut from a longer text, such as a header, would keep all of that in memory. */
