@@ -44,10 +44,10 @@ test.each(LEASABLE)('grants of a %s are those of the TypeScript rule', async (al
 const BUGS: readonly (readonly [sound: string, bug: string])[] = [
   ['all = all and fits == times', ''],
   ['local fits = min(times, floor(left / cost))', 'local fits = floor(left / cost)'],
-  ['min(extra, floor(left / (2 * holdersOf', 'min(extra, floor(left / (holdersOf'],
+  ['floor(left / (2 * holders))', 'floor(left / holders)'],
   [`redis.call('ZREMRANGEBYSCORE', key, '-inf', format('%d', now - time))`, ''],
-  ['local free = banned > 0 and 0 or rule:remaining', 'local free = rule:remaining'],
-  ['if units > 0 or (healed and healed[place]) then keep', 'if units > 0 then keep'],
+  ['local free = banned > 0 and 0 or remaining', 'local free = remaining'],
+  ['elseif healed and healed[place] then', 'elseif false then'],
 ];
 
 test.each(BUGS)('instead of %s, %s', async (sound, bug) => {

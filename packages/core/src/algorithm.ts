@@ -76,24 +76,35 @@ export interface Rule {
 export const MOST_UNITS: number = Number.MAX_SAFE_INTEGER;
 
 /**
- * The Lua twin of an algorithm: the methods of its rule over again, with the same names in the same order, where `self`
- * stands for `this` and lists count from 1. It runs inside Redis; the tests hold both to the same answers.
+ * The Lua twin of an algorithm: what the methods of its rule do, over again, as blocks of Lua that run inside Redis; the
+ * tests hold both to the same answers. A block finds the rule's numbers, `now`, and what the method of its name is
+ * given as variables, `state` with lists that count from 1, and sets the variable that it is said to.
  */
 export interface Twin {
   /** The names of the numbers that a rule hands over, in the order of `Rule.numbers`. */
   readonly numbers: readonly string[];
   /**
-   * How struct.pack writes the state's numbers into a string. A twin without it keeps a list or a sorted set, which it
-   * reads and writes itself.
+   * How struct.pack writes the state's numbers into a string. A twin without it keeps a list or a sorted set at
+   * `state.key`, which it reads and writes itself.
    */
   readonly layout?: string;
-  /** The algorithm whose methods it has unless it defines them itself. */
-  readonly extends?: Policy['algorithm'];
   /**
-   * What decisions need, as definitions of the form `function rule.wait(self, state, cost, now) … end`, after what they
-   * need themselves. There is no `delay` where nothing queues.
+   * Functions of the table `own`, for a twin without layout: `own.keep(state)` stores what `roll` changed, and where
+   * slots are held `own.holds(state, slot)` tells whether one is.
    */
-  readonly lua: string;
-  /** In the same form what only corrections, refunds and leases need. */
-  readonly changes: string;
+  readonly functions?: string;
+  /** Sets `healed`; without layout also `state.known`, whether the key is stored, and `state.count`, 0 if it is whole. */
+  readonly roll: string;
+  /** Sets `wait` unless it is 0. */
+  readonly wait: string;
+  /** Sets `delay`; only where admitted requests wait in line. */
+  readonly delay?: string;
+  /** Sets `remaining`. */
+  readonly remaining: string;
+  /** Sets `resetAfter`. */
+  readonly resetAfter: string;
+  readonly add: string;
+  readonly refund: string;
+  /** Sets `given` if there was something to give back. */
+  readonly giveBack: string;
 }

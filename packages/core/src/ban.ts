@@ -148,7 +148,7 @@ export function banForgottenAfter(
 }
 
 /** The same in Lua, where lists count from 1; `ban` holds the numbers of a BanRule by name. */
-export const banTwin: Pick<Twin, 'numbers' | 'lua'> & { readonly layout: string } = {
+export const banTwin: Pick<Twin, 'numbers'> & { readonly layout: string; readonly lua: string } = {
   layout: '<i7i7i7i7i7',
   numbers: ['after', 'within', 'first', 'growth', 'max'],
   lua: /* lua */ `

@@ -66,18 +66,20 @@ export function share(units: number, part: number, whole: number): number {
   return rest > 0 ? quotient + 1 : quotient;
 }
 
-/** The same in Lua. */
-export const shareTwin: string = /* lua */ `
-    local function share(units, part, whole)
-      local product = units * part
-      if product <= LARGEST then return ceil(product / whole) end
+/** The same in Lua, which sets the variable `result`. */
+export function shareTwin(result: string, units: string, part: string, whole: string): string {
+  return /* lua */ `
+    local product = ${units} * ${part}
+    if product <= LARGEST then
+      ${result} = ceil(product / ${whole})
+    else
       local quotient, rest, place = 0, 0, 128 ^ 7
       while place >= 1 do
-        rest = rest * 128 + (floor(units / place) % 128) * part
-        quotient = quotient * 128 + floor(rest / whole)
-        rest = rest % whole
+        rest = rest * 128 + (floor(${units} / place) % 128) * ${part}
+        quotient = quotient * 128 + floor(rest / ${whole})
+        rest = rest % ${whole}
         place = place / 128
       end
-      return rest > 0 and quotient + 1 or quotient
-    end
-`;
+      ${result} = rest > 0 and quotient + 1 or quotient
+    end`;
+}

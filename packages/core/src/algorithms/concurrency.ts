@@ -100,24 +100,14 @@ function number(slots: SlotsState, index: number): number {
 /** In Redis the slots are a sorted set, scored by expiry, that is read where it is needed and changed by `keep`. */
 export const concurrencyTwin: Twin = {
   numbers: ['room', 'timeout'],
-  lua: /* lua */ `
-    local function expiry(slots, index)
+  functions: /* lua */ `
+    function own.expiry(slots, index)
       local at = slots.expired + index
       local found = redis.call('ZRANGE', slots.key, at, at, 'WITHSCORES')
       return min(tonumber(found[2]), slots.latest)
     end
 
-    function rule.roll(self, slots, now)
-      slots.now = now
-      slots.latest = now + self.timeout
-      slots.expired = redis.call('ZCOUNT', slots.key, '-inf', format('%d', now))
-      local total = redis.call('ZCARD', slots.key)
-      slots.known = total > 0
-      slots.count = total - slots.expired
-      return redis.call('ZCOUNT', slots.key, '(' .. format('%d', slots.latest), '+inf') > 0
-    end
-
-    function rule.keep(self, slots)
+    function own.keep(slots)
       redis.call('ZREMRANGEBYSCORE', slots.key, '-inf', format('%d', slots.now))
       local latest = format('%d', slots.latest)
       for _, slot in ipairs(redis.call('ZRANGEBYSCORE', slots.key, '(' .. latest, '+inf')) do
@@ -126,40 +116,36 @@ export const concurrencyTwin: Twin = {
       slots.expired = 0
     end
 
-    function rule.wait(self, slots, cost, now)
-      if cost > self.room or self.room == 0 then return INFINITY end
-      local tooMany = slots.count + cost - self.room
-      return tooMany <= 0 and 0 or expiry(slots, tooMany - 1) - now
-    end
-
-    function rule.remaining(self, slots, now)
-      return max(0, self.room - slots.count)
-    end
-
-    function rule.resetAfter(self, slots, now)
-      return slots.count == 0 and 0 or expiry(slots, slots.count - 1) - now
-    end
-
-    function rule.add(self, slots, cost, now, slot)
-      self:keep(slots)
-      slots.count = slots.count + redis.call('ZADD', slots.key, format('%d', slots.latest), slot)
-    end
-  `,
-  changes: /* lua */ `
-    function rule.refund(self, slots, units, now)
-    end
-
-    function rule.giveBack(self, slots, units, now, receipt, slot)
-      if not self:holds(slots, slot) then return false end
-      self:keep(slots)
-      local taken = redis.call('ZREM', slots.key, slot)
-      slots.count = slots.count - taken
-      return taken > 0
-    end
-
-    function rule.holds(self, slots, slot)
+    function own.holds(slots, slot)
       local found = redis.call('ZSCORE', slots.key, slot)
       return found and tonumber(found) > slots.now
-    end
-  `,
+    end`,
+  roll: /* lua */ `
+    state.now = now
+    state.latest = now + timeout
+    state.expired = redis.call('ZCOUNT', state.key, '-inf', format('%d', now))
+    local total = redis.call('ZCARD', state.key)
+    state.known = total > 0
+    state.count = total - state.expired
+    healed = redis.call('ZCOUNT', state.key, '(' .. format('%d', state.latest), '+inf') > 0`,
+  wait: /* lua */ `
+    local tooMany = state.count + cost - room
+    if cost > room or room == 0 then
+      wait = INFINITY
+    elseif tooMany > 0 then
+      wait = own.expiry(state, tooMany - 1) - now
+    end`,
+  remaining: 'remaining = max(0, room - state.count)',
+  resetAfter: 'resetAfter = state.count == 0 and 0 or own.expiry(state, state.count - 1) - now',
+  add: /* lua */ `
+    own.keep(state)
+    state.count = state.count + redis.call('ZADD', state.key, format('%d', state.latest), slot)`,
+  refund: '',
+  giveBack: /* lua */ `
+    if own.holds(state, slot) then
+      own.keep(state)
+      local taken = redis.call('ZREM', state.key, slot)
+      state.count = state.count - taken
+      given = taken > 0
+    end`,
 };

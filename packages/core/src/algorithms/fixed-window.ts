@@ -105,56 +105,36 @@ export class FixedWindowRule implements Rule {
   }
 }
 
+const START = 'floor((now + offset) / window) * window - offset';
+
 export const fixedWindowTwin: Twin = {
   numbers: ['quota', 'window'],
   layout: '<i7i6i7I4',
-  lua: /* lua */ `
-    function rule.roll(self, state, now, offset)
-      local healed = state[1] > now
-      if healed or now >= state[1] + state[2] or state[3] == 0 then
-        state[1] = self:start(now, offset)
-        state[2] = self.window
-        if not healed then state[3] = 0 end
-      end
-      return healed
+  roll: /* lua */ `
+    healed = state[1] > now
+    if healed or now >= state[1] + state[2] or state[3] == 0 then
+      state[1] = ${START}
+      state[2] = window
+      if not healed then state[3] = 0 end
+    end`,
+  wait: /* lua */ `
+    if cost > quota or quota == 0 then
+      wait = INFINITY
+    elseif state[3] + cost > quota then
+      wait = state[1] + state[2] - now
+    end`,
+  remaining: 'remaining = max(0, quota - state[3])',
+  resetAfter: 'resetAfter = state[3] == 0 and 0 or state[1] + state[2] - now',
+  add: /* lua */ `
+    local start = ${START}
+    if start + window > state[1] + state[2] then
+      state[1] = start
+      state[2] = window
     end
-
-    function rule.wait(self, state, cost, now)
-      if cost > self.quota or self.quota == 0 then return INFINITY end
-      return state[3] + cost <= self.quota and 0 or state[1] + state[2] - now
-    end
-
-    function rule.resetAfter(self, state, now)
-      return state[3] == 0 and 0 or state[1] + state[2] - now
-    end
-
-    function rule.add(self, state, cost, now, slot, offset)
-      local start = self:start(now, offset)
-      if start + self.window > state[1] + state[2] then
-        state[1] = start
-        state[2] = self.window
-      end
-      if state[3] == 0 then state[4] = slot end
-      state[3] = min(state[3] + cost, MOST_UNITS)
-    end
-
-    function rule.start(self, now, offset)
-      return floor((now + offset) / self.window) * self.window - offset
-    end
-  `,
-  changes: /* lua */ `
-    function rule.remaining(self, state, now)
-      return max(0, self.quota - state[3])
-    end
-
-    function rule.refund(self, state, units, now)
-      state[3] = max(0, state[3] - units)
-    end
-
-    function rule.giveBack(self, state, units, now, receipt)
-      if receipt[4] ~= state[4] or state[3] == 0 then return false end
-      self:refund(state, units, now)
-      return true
-    end
-  `,
+    if state[3] == 0 then state[4] = slot end
+    state[3] = min(state[3] + cost, MOST_UNITS)`,
+  refund: 'state[3] = max(0, state[3] - units)',
+  giveBack: /* lua */ `
+    given = receipt[4] == state[4] and state[3] > 0
+    if given then state[3] = max(0, state[3] - units) end`,
 };

@@ -1,6 +1,12 @@
 import type { Receipt, Twin } from '../algorithm.ts';
 import type { LeakyBucketPolicy } from '../policy.ts';
-import { type BucketState, TokenBucketRule, tokenBucketTwin } from './token-bucket.ts';
+import {
+  type BucketState,
+  KNOWS,
+  TokenBucketRule,
+  tokenBucketTwin,
+  untilDrained,
+} from './token-bucket.ts';
 
 /**
  * Leaky bucket as a queue: the debt of a token bucket, read as the requests that wait in line. An admitted request
@@ -25,21 +31,12 @@ export class LeakyBucketRule extends TokenBucketRule<LeakyBucketPolicy> {
 }
 
 export const leakyBucketTwin: Twin = {
-  numbers: tokenBucketTwin.numbers,
-  layout: '<i7i7i7I4i7',
-  extends: 'token-bucket',
-  lua: /* lua */ `
-    function rule.delay(self, state, now)
-      return state[1] == 0 and 0 or self:untilDrained(state, state[1], now)
-    end
-  `,
-  changes: /* lua */ `
-    function rule.giveBack(self, state, units, now, receipt)
-      local isLast = self:knows(state, receipt) and state[5] == receipt[5]
-      if not isLast or state[1] == 0 then return false end
-      state[1] = max(0, state[1] - units * self.unit)
+  ...tokenBucketTwin,
+  delay: `delay = state[1] == 0 and 0 or ${untilDrained('state[1]')}`,
+  giveBack: /* lua */ `
+    given = ${KNOWS} and state[5] == receipt[5] and state[1] > 0
+    if given then
+      state[1] = max(0, state[1] - units * unit)
       state[5] = state[5] - units
-      return true
-    end
-  `,
+    end`,
 };

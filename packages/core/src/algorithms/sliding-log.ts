@@ -106,31 +106,14 @@ function instant(log: LogState, unit: number): number {
  */
 export const slidingLogTwin: Twin = {
   numbers: ['quota', 'window'],
-  lua: /* lua */ `
-    local function instant(log, unit)
+  functions: /* lua */ `
+    function own.instant(log, unit)
       if unit >= log.future then return log.now end
       return tonumber(redis.call('LINDEX', log.key, 1 + log.expired + unit))
     end
 
-    function rule.roll(self, log, now)
-      local count = max(0, redis.call('LLEN', log.key) - 1)
-      log.now = now
-      log.known = count > 0
-      log.kept = log.known and -tonumber(redis.call('LINDEX', log.key, 0)) or 0
-      log.window = max(self.window, log.kept)
-      log.expired = self:upTo(log.key, count, now - log.window)
-      log.count = count - log.expired
-      log.future = log.count
-      -- A log that is all expired starts anew.
-      if log.count == 0 then log.window = self.window end
-      if log.count > 0 and tonumber(redis.call('LINDEX', log.key, -1)) > now then
-        log.future = self:upTo(log.key, count, now) - log.expired
-      end
-      return log.future < log.count
-    end
-
     -- How many of the first \`count\` entries are no later than an instant.
-    function rule.upTo(self, key, count, latest)
+    function own.upTo(key, count, latest)
       local low, high = 0, count
       while low < high do
         local middle = floor((low + high) / 2)
@@ -143,7 +126,7 @@ export const slidingLogTwin: Twin = {
       return low
     end
 
-    function rule.keep(self, log)
+    function own.keep(log)
       local healed = log.count - log.future
       if log.count == 0 then
         redis.call('DEL', log.key)
@@ -155,60 +138,64 @@ export const slidingLogTwin: Twin = {
       if healed > 0 then redis.call('LTRIM', log.key, 0, -healed - 1) end
       log.expired = 0
       log.count = log.future
-      self:push(log, healed)
+      own.push(log, healed)
     end
 
-    function rule.push(self, log, units)
+    function own.push(log, units)
       local stamp = format('%d', log.now)
       for _ = 1, units do redis.call('RPUSH', log.key, stamp) end
       log.count = log.count + units
       log.future = log.count
+    end`,
+  roll: /* lua */ `
+    local count = max(0, redis.call('LLEN', state.key) - 1)
+    state.now = now
+    state.known = count > 0
+    state.kept = state.known and -tonumber(redis.call('LINDEX', state.key, 0)) or 0
+    state.window = max(window, state.kept)
+    state.expired = own.upTo(state.key, count, now - state.window)
+    state.count = count - state.expired
+    state.future = state.count
+    -- A log that is all expired starts anew.
+    if state.count == 0 then state.window = window end
+    if state.count > 0 and tonumber(redis.call('LINDEX', state.key, -1)) > now then
+      state.future = own.upTo(state.key, count, now) - state.expired
     end
-
-    function rule.wait(self, log, cost, now)
-      if cost > self.quota or self.quota == 0 then return INFINITY end
-      local tooMany = log.count + cost - self.quota
-      return tooMany <= 0 and 0 or instant(log, tooMany - 1) + log.window - now
+    healed = state.future < state.count`,
+  wait: /* lua */ `
+    local tooMany = state.count + cost - quota
+    if cost > quota or quota == 0 then
+      wait = INFINITY
+    elseif tooMany > 0 then
+      wait = own.instant(state, tooMany - 1) + state.window - now
+    end`,
+  remaining: 'remaining = max(0, quota - state.count)',
+  resetAfter: /* lua */ `
+    resetAfter = state.count == 0 and 0 or own.instant(state, state.count - 1) + state.window - now`,
+  add: /* lua */ `
+    own.keep(state)
+    if state.kept ~= state.window then
+      if state.kept > 0 then redis.call('LPOP', state.key) end
+      redis.call('LPUSH', state.key, format('%d', -state.window))
+      state.kept = state.window
     end
-
-    function rule.remaining(self, log, now)
-      return max(0, self.quota - log.count)
-    end
-
-    function rule.resetAfter(self, log, now)
-      return log.count == 0 and 0 or instant(log, log.count - 1) + log.window - now
-    end
-
-    function rule.add(self, log, cost, now)
-      self:keep(log)
-      if log.kept ~= log.window then
-        if log.kept > 0 then redis.call('LPOP', log.key) end
-        redis.call('LPUSH', log.key, format('%d', -log.window))
-        log.kept = log.window
-      end
-      self:push(log, cost)
-    end
-  `,
-  changes: /* lua */ `
-    function rule.refund(self, log, units, now)
-      self:keep(log)
-      local taken = min(units, log.count)
-      if taken > 0 then redis.call('LTRIM', log.key, 0, -taken - 1) end
-      log.count = log.count - taken
-      log.future = log.count
-      self:keep(log)
-    end
-
-    function rule.giveBack(self, log, units, now, receipt)
-      local place = self:upTo(log.key, log.expired + log.count, receipt[1])
-      local last = place > log.expired and tonumber(redis.call('LINDEX', log.key, place))
-      if last ~= receipt[1] and log.future == log.count then return false end
-      self:keep(log)
-      local taken = redis.call('LREM', log.key, format('%d', units), format('%d', receipt[1]))
-      log.count = log.count - taken
-      log.future = log.count
-      self:keep(log)
-      return taken > 0
-    end
-  `,
+    own.push(state, cost)`,
+  refund: /* lua */ `
+    own.keep(state)
+    local taken = min(units, state.count)
+    if taken > 0 then redis.call('LTRIM', state.key, 0, -taken - 1) end
+    state.count = state.count - taken
+    state.future = state.count
+    own.keep(state)`,
+  giveBack: /* lua */ `
+    local place = own.upTo(state.key, state.expired + state.count, receipt[1])
+    local last = place > state.expired and tonumber(redis.call('LINDEX', state.key, place))
+    if last == receipt[1] or state.future < state.count then
+      own.keep(state)
+      local taken = redis.call('LREM', state.key, format('%d', units), format('%d', receipt[1]))
+      state.count = state.count - taken
+      state.future = state.count
+      own.keep(state)
+      given = taken > 0
+    end`,
 };

@@ -161,103 +161,87 @@ export class SlidingWindowRule implements Rule {
   }
 }
 
+/** Sets `fine` to the tick that the state's window is counted in, and `whole` to that window. */
+const COUNTED = `
+    local fine = tick
+    if state[2] ~= window then
+      fine = 1
+      while fine <= 1000000 and (state[2] % fine ~= 0 or quota * (state[2] / fine) > LARGEST) do fine = fine * 1000 end
+      if fine > 1000000 then fine = 1 end
+    end
+    local whole = state[2] / fine`;
+
+/** Sets `weighted` to what still counts of the previous window. */
+const WEIGHTED = `${COUNTED}
+    local weighted
+    local left = whole - floor((now - state[1]) / fine)
+    ${shareTwin('weighted', 'state[4]', 'left', 'whole')}`;
+
 export const slidingWindowTwin: Twin = {
   numbers: ['quota', 'window', 'tick'],
   layout: '<i7i6i7i7I4I4',
-  lua: /* lua */ `
-    local TICKS = { 1, 1000, 1000000 }
-    ${shareTwin}
-
-    function rule.roll(self, state, now)
-      local healed = state[1] > now
-      if state[2] ~= 0 then
-        local passed = healed and 0 or floor((now - state[1]) / state[2])
-        if healed then state[1] = floor(now / state[2]) * state[2] end
-        if passed > 0 then
-          state[1] = state[1] + passed * state[2]
-          state[4] = passed == 1 and state[3] or 0
-          state[6] = state[5]
-          state[3] = 0
-        end
+  roll: /* lua */ `
+    healed = state[1] > now
+    if state[2] ~= 0 then
+      local passed = healed and 0 or floor((now - state[1]) / state[2])
+      if healed then state[1] = floor(now / state[2]) * state[2] end
+      if passed > 0 then
+        state[1] = state[1] + passed * state[2]
+        state[4] = passed == 1 and state[3] or 0
+        state[6] = state[5]
+        state[3] = 0
       end
-      if state[3] == 0 and state[4] == 0 then
-        state[1] = floor(now / self.window) * self.window
-        state[2] = self.window
-      end
-      return healed
     end
-
-    function rule.wait(self, state, cost, now)
-      if cost > self.quota or self.quota == 0 then return INFINITY end
-      local tick = self:tickOf(state)
-      local window = state[2] / tick
-      local quota = self:quotaOf(window)
-      local room = quota - state[3] - cost
-      local ticks
+    if state[3] == 0 and state[4] == 0 then
+      state[1] = floor(now / window) * window
+      state[2] = window
+    end`,
+  wait: /* lua */ `
+    if cost > quota or quota == 0 then
+      wait = INFINITY
+    else
+      ${COUNTED}
+      local most = min(quota, floor(LARGEST / whole))
+      local room = most - state[3] - cost
       if room >= 0 then
-        local fits = state[4] == 0 and window or floor((room * window) / state[4])
-        if window - floor((now - state[1]) / tick) <= fits then return 0 end
-        ticks = window - fits
+        local fits = state[4] == 0 and whole or floor((room * whole) / state[4])
+        if whole - floor((now - state[1]) / fine) > fits then
+          wait = state[1] + (whole - fits) * fine - now
+        end
       else
-        local fits = state[3] == 0 and window or floor((max(0, quota - cost) * window) / state[3])
-        ticks = window + max(0, window - fits)
+        local fits = state[3] == 0 and whole or floor((max(0, most - cost) * whole) / state[3])
+        wait = state[1] + (whole + max(0, whole - fits)) * fine - now
       end
-      return state[1] + ticks * tick - now
+    end`,
+  remaining: /* lua */ `
+    ${WEIGHTED}
+    local room = min(quota, floor(LARGEST / whole)) - state[3]
+    remaining = room <= 0 and 0 or max(0, room - weighted)`,
+  resetAfter: /* lua */ `
+    if state[3] > 0 then
+      resetAfter = state[1] + 2 * state[2] - now
+    else
+      resetAfter = state[4] > 0 and state[1] + state[2] - now or 0
+    end`,
+  add: /* lua */ `
+    if window > state[2] then
+      ${WEIGHTED}
+      state[3] = state[3] + weighted
+      state[4] = 0
+      state[1] = floor(now / window) * window
+      state[2] = window
+      state[5] = slot
     end
-
-    function rule.resetAfter(self, state, now)
-      if state[3] > 0 then return state[1] + 2 * state[2] - now end
-      return state[4] > 0 and state[1] + state[2] - now or 0
-    end
-
-    function rule.add(self, state, cost, now, slot)
-      if self.window > state[2] then
-        state[3] = state[3] + self:weighted(state, now)
-        state[4] = 0
-        state[1] = floor(now / self.window) * self.window
-        state[2] = self.window
-        state[5] = slot
-      end
-      if state[3] == 0 then state[5] = slot end
-      state[3] = min(state[3] + cost, MOST_UNITS)
-    end
-
-    function rule.weighted(self, state, now)
-      local tick = self:tickOf(state)
-      local window = state[2] / tick
-      return share(state[4], window - floor((now - state[1]) / tick), window)
-    end
-
-    function rule.quotaOf(self, window)
-      return min(self.quota, floor(LARGEST / window))
-    end
-
-    function rule.tickOf(self, state)
-      if state[2] == self.window then return self.tick end
-      for _, tick in ipairs(TICKS) do
-        if state[2] % tick == 0 and self.quota * (state[2] / tick) <= LARGEST then return tick end
-      end
-      return 1
-    end
-  `,
-  changes: /* lua */ `
-    function rule.remaining(self, state, now)
-      local room = self:quotaOf(state[2] / self:tickOf(state)) - state[3]
-      return room <= 0 and 0 or max(0, room - self:weighted(state, now))
-    end
-
-    function rule.refund(self, state, units, now)
-      local taken = min(units, state[3])
-      state[3] = state[3] - taken
-      state[4] = max(0, state[4] - (units - taken))
-    end
-
-    function rule.giveBack(self, state, units, now, receipt)
-      local current = receipt[5] == state[5] and state[3] > 0
-      local previous = receipt[5] == state[6] and state[4] > 0
-      if current then state[3] = max(0, state[3] - units) end
-      if previous then state[4] = max(0, state[4] - units) end
-      return current or previous
-    end
-  `,
+    if state[3] == 0 then state[5] = slot end
+    state[3] = min(state[3] + cost, MOST_UNITS)`,
+  refund: /* lua */ `
+    local taken = min(units, state[3])
+    state[3] = state[3] - taken
+    state[4] = max(0, state[4] - (units - taken))`,
+  giveBack: /* lua */ `
+    local current = receipt[5] == state[5] and state[3] > 0
+    local previous = receipt[5] == state[6] and state[4] > 0
+    if current then state[3] = max(0, state[3] - units) end
+    if previous then state[4] = max(0, state[4] - units) end
+    given = current or previous`,
 };

@@ -161,81 +161,53 @@ export class TokenBucketRule<
   }
 }
 
+/** How long until a debt, in the units of the state, is drained. */
+export function untilDrained(debt: string): string {
+  return `(ceil(state[3] / tick) + ceil(${debt} / drain)) * tick - now`;
+}
+
+/** Whether a receipt is of the charges that the state tells apart. */
+export const KNOWS: string = 'receipt[2] == state[2] and receipt[4] == state[4] and state[4] ~= 0';
+
 export const tokenBucketTwin: Twin = {
   numbers: ['quota', 'tick', 'drain', 'unit', 'capacity', 'mostDebt'],
   layout: '<i7i7i7I4i7',
-  lua: /* lua */ `
-    function rule.roll(self, state, now)
-      local healed = state[3] > now
-      if healed then state[3] = now end
-      if state[2] ~= self.unit or state[1] > self.mostDebt then self:adopt(state) end
-      local from = ceil(state[3] / self.tick)
-      local to = floor(now / self.tick)
-      if to > from then state[1] = max(0, state[1] - (to - from) * self.drain) end
-      if to > from or state[1] == 0 then state[3] = to * self.tick end
-      return healed
-    end
-
-    function rule.wait(self, state, cost, now)
-      if cost > self.quota or self.quota == 0 then return INFINITY end
-      local over = state[1] + cost * self.unit - self.capacity
-      return over <= 0 and 0 or self:untilDrained(state, over, now)
-    end
-
-    function rule.resetAfter(self, state, now)
-      return state[1] == 0 and 0 or self:untilDrained(state, state[1], now)
-    end
-
-    function rule.add(self, state, cost, now, slot)
-      if state[1] == 0 or state[4] == 0 or state[5] > LARGEST - cost then
-        state[4] = slot
-        state[5] = 0
-      end
-      state[5] = state[5] + cost
-      local debt = state[1] + cost * self.unit
-      state[1] = min(debt, self.mostDebt)
-      if debt > self.mostDebt then state[4] = 0 end
-    end
-
-    function rule.untilDrained(self, state, debt, now)
-      return (self:ticks(state[3]) + ceil(debt / self.drain)) * self.tick - now
-    end
-
-    function rule.ticks(self, instant)
-      return ceil(instant / self.tick)
-    end
-
-    function rule.adopt(self, state)
-      local units = state[1] == 0 and 0 or state[1] / state[2]
-      if state[2] ~= self.unit then state[1] = ceil(units) * self.unit end
-      state[1] = min(state[1], self.mostDebt)
-      state[2] = self.unit
+  roll: /* lua */ `
+    healed = state[3] > now
+    if healed then state[3] = now end
+    if state[2] ~= unit or state[1] > mostDebt then
+      local held = state[1] == 0 and 0 or state[1] / state[2]
+      if state[2] ~= unit then state[1] = ceil(held) * unit end
+      state[1] = min(state[1], mostDebt)
+      state[2] = unit
       state[4] = 0
     end
-  `,
-  changes: /* lua */ `
-    function rule.remaining(self, state, now)
-      return state[1] >= self.capacity and 0 or floor((self.capacity - state[1]) / self.unit)
+    local from, to = ceil(state[3] / tick), floor(now / tick)
+    if to > from then state[1] = max(0, state[1] - (to - from) * drain) end
+    if to > from or state[1] == 0 then state[3] = to * tick end`,
+  wait: /* lua */ `
+    if cost > quota or quota == 0 then
+      wait = INFINITY
+    else
+      local over = state[1] + cost * unit - capacity
+      if over > 0 then wait = ${untilDrained('over')} end
+    end`,
+  remaining: 'remaining = state[1] >= capacity and 0 or floor((capacity - state[1]) / unit)',
+  resetAfter: `resetAfter = state[1] == 0 and 0 or ${untilDrained('state[1]')}`,
+  add: /* lua */ `
+    if state[1] == 0 or state[4] == 0 or state[5] > LARGEST - cost then
+      state[4] = slot
+      state[5] = 0
     end
-
-    function rule.refund(self, state, units, now)
-      self:take(state, units * self.unit)
-    end
-
-    function rule.giveBack(self, state, units, now, receipt)
-      if not self:knows(state, receipt) then return false end
-      local leastDebt = state[1] - (state[5] - receipt[5]) * self.unit
-      if leastDebt <= 0 then return false end
-      self:take(state, min(units * self.unit, leastDebt))
-      return true
-    end
-
-    function rule.knows(self, state, receipt)
-      return receipt[2] == state[2] and receipt[4] == state[4] and state[4] ~= 0
-    end
-
-    function rule.take(self, state, debt)
-      state[1] = state[1] - min(debt, state[1])
-    end
-  `,
+    state[5] = state[5] + cost
+    local debt = state[1] + cost * unit
+    state[1] = min(debt, mostDebt)
+    if debt > mostDebt then state[4] = 0 end`,
+  refund: 'state[1] = state[1] - min(units * unit, state[1])',
+  giveBack: /* lua */ `
+    if ${KNOWS} then
+      local leastDebt = state[1] - (state[5] - receipt[5]) * unit
+      given = leastDebt > 0
+      if given then state[1] = state[1] - min(units * unit, leastDebt, state[1]) end
+    end`,
 };

@@ -3,14 +3,7 @@ import { OPS } from './ops.ts';
 
 /** The Lua of bans, which the engine makes only where a key is banned, refusals are counted or bans are imposed. */
 export const BANS: string = /* lua */ `
-local banRules = {}
-for i = 1, args[cursor + 1] do
-  banRules[i] = { ${banTwin.numbers.map((name, n) => `${name} = args[cursor + ${n + 2}]`).join(', ')} }
-  cursor = cursor + ${banTwin.numbers.length}
-end
-cursor = cursor + 1
-
-local mayBan = args[3] == 1 or #banRules > 0
+local mayBan = args[3] == 1
 for place = firstBan + 1, #KEYS do mayBan = mayBan or texts[place] end
 if mayBan then
   ${banTwin.lua}
@@ -26,6 +19,12 @@ if mayBan then
     return state
   end
 
+  -- A rule is told as its place among the arguments.
+  local function ruleAt(place)
+    if place == 0 then return nil end
+    return { ${banTwin.numbers.map((name, n) => `${name} = args[place + ${n}]`).join(', ')} }
+  end
+
   -- How long a key is still banned, by the place of its bans.
   function ban.of(place, rule, op)
     if place == 0 then return 0 end
@@ -33,7 +32,7 @@ if mayBan then
     if not texts[place] and not ban.states[place] then return 0 end
     local state = load(place)
     local seen = op == ${OPS.peek} and { unpack(state, 1, 5) } or state
-    if rollBan(seen, now) and seen == state then ban.struck[place] = banRules[rule] or true end
+    if rollBan(seen, now) and seen == state then ban.struck[place] = ruleAt(rule) or true end
     return max(0, seen[1] - now)
   end
 
@@ -41,8 +40,8 @@ if mayBan then
   function ban.strike(place, rule)
     place = firstBan + place
     local state = load(place)
-    strike(banRules[rule], state, now)
-    ban.struck[place] = banRules[rule]
+    ban.struck[place] = ruleAt(rule)
+    strike(ban.struck[place], state, now)
     return max(0, state[1] - now)
   end
 

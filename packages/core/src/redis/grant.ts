@@ -1,4 +1,6 @@
 import type { State } from '../algorithm.ts';
+import { run } from './engine-twins.ts';
+import { OPS } from './ops.ts';
 
 /** Costs that wait to be granted, in order, each so many times. */
 export type Costs = readonly (readonly [times: number, cost: number])[];
@@ -51,48 +53,42 @@ export function grantOf(free: number, { costs, extra }: Asked, holders: () => nu
 }
 
 /**
- * The same in Lua, where the engine's functions are at hand. Told after the charge: the place of the key's holders (0
- * where it is not known), this holder, for how long holders are remembered in µs, the number of costs, per cost how
- * often and how much, and the units beyond. Replies the fields of `Told` but the time.
+ * The same in Lua, as a part of `change`. Told after the charge: the place of the key's holders (0 where it is not known),
+ * this holder, for how long holders are remembered in µs, the number of costs, per cost how often and how much, and the
+ * units beyond. Replies the fields of `Told` but the time.
  */
-export function grantTwin(attempt: number): string {
-  return /* lua */ `
-    local function holdersOf(place, holder, time)
-      if place == 0 then return 1 end
-      local key = KEYS[place]
+export const GRANT: string = /* lua */ `
+    local function holdersOf(key, holder, time)
+      if not key then return 1 end
       redis.call('ZADD', key, format('%d', now), format('%d', holder))
       redis.call('ZREMRANGEBYSCORE', key, '-inf', format('%d', now - time))
       redis.call('PEXPIRE', key, format('%d', ceil(time / 1000) + grace))
       return redis.call('ZCARD', key)
     end
 
-    function grant()
-      local at = cursor
-      local place, bans, rule, offset = args[at + 1], args[at + 2], rules[args[at + 3]], args[at + 5]
-      local state = view(place, rule, offset)
-      local banned = ban and ban.of(bans, 0, ${attempt}) or 0
-      local holders, holder, time, costs = args[at + 9], args[at + 10], args[at + 11], args[at + 12]
-      local free = banned > 0 and 0 or rule:remaining(state, now)
-      local left, all = free, true
-      cursor = at + 12
-      for _ = 1, costs do
-        local times, cost = args[cursor + 1], args[cursor + 2]
-        cursor = cursor + 2
-        local fits = min(times, floor(left / cost))
-        all = all and fits == times
-        left = left - fits * cost
-      end
-      cursor = cursor + 1
-      local extra = args[cursor]
-      if all and extra > 0 then
-        left = left - min(extra, floor(left / (2 * holdersOf(holders, holder, time))))
-      end
-      local units = free - left
-      if units > 0 then rule:add(state, units, now, args[at + 8], offset) end
-      if units > 0 or (healed and healed[place]) then keep(place, rule, state) end
-      reply[said + 1], reply[said + 2], reply[said + 3] = units, free, banned
-      said = said + 3
-      for n = 1, rule.size do reply[said + n] = state[n] end
-      said = said + rule.size
-    end`;
-}
+    local banned, remaining = ban and ban.of(args[at + 2], 0, ${OPS.attempt}) or 0, 0
+    ${run('remaining', 'in string')}
+    local free = banned > 0 and 0 or remaining
+    local left, all, cursor = free, true, at + 12
+    for _ = 1, args[cursor] do
+      local times, cost = args[cursor + 1], args[cursor + 2]
+      cursor = cursor + 2
+      local fits = min(times, floor(left / cost))
+      all = all and fits == times
+      left = left - fits * cost
+    end
+    local extra = args[cursor + 1]
+    if all and extra > 0 then
+      local holders = holdersOf(KEYS[args[at + 9]], args[at + 10], args[at + 11])
+      left = left - min(extra, floor(left / (2 * holders)))
+    end
+    if free > left then
+      add(free - left)
+    elseif healed and healed[place] then
+      keep()
+    end
+    reply[said + 1], reply[said + 2], reply[said + 3] = free - left, free, banned
+    said = said + 3
+    for n = 1, #state - 1 do reply[said + n] = state[n] end
+    said = said + #state - 1
+    return cursor + 1`;

@@ -65,7 +65,7 @@ export class Items {
     return {
       keys,
       write: (call) => {
-        call.imposes();
+        call.imposesBans();
         call.tell(OPS.ban, keys.length);
         for (const key of keys) call.tell(call.banKey(key), length);
       },

@@ -6,6 +6,8 @@ const ALGORITHMS = new Map<string, number>(TWINS.map(([tag], index) => [tag, ind
 
 /** Stands for the store's own clock. */
 const NO_INSTANT = -1;
+/** How many numbers are told before the rules. */
+const HEAD = 4;
 const BYTES = Float64Array.BYTES_PER_ELEMENT;
 
 /** One call of the script as it is gathered: each key and each rule is told once, and meant by its place after that. */
@@ -15,12 +17,10 @@ export class ScriptCall {
   private readonly states = new Places<string>();
   private readonly bans = new Places<string>();
   private readonly slots: string[] = [];
-  private readonly rules = new Places<Rule>();
-  private readonly ruleNumbers: number[] = [];
-  private readonly banRules = new Places<BanRule>();
-  private readonly banNumbers: number[] = [];
+  private readonly rulePlaces = new Map<Rule | BanRule, number>();
+  private readonly rules: number[] = [];
   private readonly items: number[] = [];
-  private imposesBans = false;
+  private countsBans = false;
 
   constructor(withBans: boolean) {
     this.withBans = withBans;
@@ -50,23 +50,18 @@ export class ScriptCall {
   }
 
   rule(rule: Rule): number {
-    const known = this.rules.all.length;
-    const place = this.rules.of(rule);
-    if (place > known) {
-      this.ruleNumbers.push(ALGORITHMS.get(rule.policy.algorithm) as number, ...rule.numbers);
-    }
-    return place;
+    const known = this.rulePlaces.get(rule);
+    if (known !== undefined) return known;
+    return this.place(rule, ALGORITHMS.get(rule.policy.algorithm) as number, ...rule.numbers);
   }
 
   banRule(rule: BanRule): number {
-    const known = this.banRules.all.length;
-    const place = this.banRules.of(rule);
-    if (place > known) this.banNumbers.push(...rule.numbers);
-    return place;
+    this.countsBans = true;
+    return this.rulePlaces.get(rule) ?? this.place(rule, ...rule.numbers);
   }
 
-  imposes(): void {
-    this.imposesBans = true;
+  imposesBans(): void {
+    this.countsBans = true;
   }
 
   /** The keys and all that is told, as a script is given them. */
@@ -75,19 +70,24 @@ export class ScriptCall {
     return [`${keys.length}`, ...keys, this.packed(clock), ...this.slots];
   }
 
+  private place(rule: Rule | BanRule, ...numbers: number[]): number {
+    const place = HEAD + this.rules.length + 1;
+    this.rules.push(...numbers);
+    this.rulePlaces.set(rule, place);
+    return place;
+  }
+
   /** All numbers as one string, which costs both ends less than so many arguments, or a text. */
   private packed(clock: number | undefined): Buffer {
-    const parts = [
-      [clock ?? NO_INSTANT, this.states.all.length, this.imposesBans ? 1 : 0],
-      [this.rules.all.length],
-      this.ruleNumbers,
-      [this.banRules.all.length],
-      this.banNumbers,
-      this.items,
-    ];
-    const bytes = Buffer.allocUnsafe(parts.reduce((sum, { length }) => sum + length, 0) * BYTES);
-    let at = 0;
-    for (const part of parts) for (const number of part) at = bytes.writeDoubleLE(number, at);
+    const { rules, items } = this;
+    const begin = HEAD + rules.length;
+    const bytes = Buffer.allocUnsafe((begin + items.length) * BYTES);
+    let at = bytes.writeDoubleLE(clock ?? NO_INSTANT, 0);
+    at = bytes.writeDoubleLE(this.states.all.length, at);
+    at = bytes.writeDoubleLE(this.countsBans ? 1 : 0, at);
+    at = bytes.writeDoubleLE(begin, at);
+    for (const number of rules) at = bytes.writeDoubleLE(number, at);
+    for (const number of items) at = bytes.writeDoubleLE(number, at);
     return bytes;
   }
 }
