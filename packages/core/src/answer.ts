@@ -17,6 +17,15 @@ export function verdictFrom(
   return verdictOf(charge, { wait, remaining, nextAfter, resetAfter }, banned);
 }
 
+/** The same answer with other verdicts, and admitted otherwise where that is said. */
+export function withVerdicts(
+  { admitted, at, delay, failure }: Answer,
+  verdicts: readonly Verdict[],
+  isAdmitted: boolean = admitted,
+): Answer {
+  return { admitted: isAdmitted, at, delay, failure, verdicts };
+}
+
 /** How a charge fared. */
 interface Outcome {
   /** Whether the request is admitted. */

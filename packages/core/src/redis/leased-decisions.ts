@@ -1,3 +1,4 @@
+import { withVerdicts } from '../answer.ts';
 import type { Answer, Charge, Correction, Mode } from '../store.ts';
 import type { Verdict } from '../verdict.ts';
 import { isGood } from './lease.ts';
@@ -41,11 +42,9 @@ export class LeasedDecisions {
   /** Decides without asking the store; undefined where it has to be asked. */
   decideAtOnce(charges: readonly Charge[], mode: Mode): Answer | undefined {
     if (mode !== 'consume' && mode !== 'attempt') return undefined;
-    if (!charges.every(canBeTaken)) return undefined;
+    if (charges.length === 0 || !areTakeable(charges)) return undefined;
     const now = this.leases.now();
-    const [only] = charges;
-    if (only === undefined) return undefined;
-    if (charges.length === 1) return this.decideOne(only, charges, now);
+    if (charges.length === 1) return this.decideOne(charges[0] as Charge, charges, now);
     const { taken, outcome } = this.attempt(charges, now);
     if (outcome === 'short') return undefined;
     return new LeaseAnswer(taken as readonly LeasedCharge[]);
@@ -168,11 +167,8 @@ export class LeasedDecisions {
         ...(isHeld && { allowed: true, reason: 'ok', retryAfterMs: 0 }),
       };
     });
-    return {
-      ...answer,
-      verdicts,
-      admitted: verdicts.every(({ allowed, shadow }) => allowed || shadow),
-    };
+    const isAdmitted = verdicts.every(({ allowed, shadow }) => allowed || shadow);
+    return withVerdicts(answer, verdicts, isAdmitted);
   }
 
   /** Takes units of all leases, or of none. */
@@ -228,11 +224,16 @@ function canBeTaken({ lease, cost }: Charge): boolean {
   return lease !== undefined && cost > 0;
 }
 
+function areTakeable(charges: readonly Charge[]): boolean {
+  for (let i = 0; i < charges.length; i++) if (!canBeTaken(charges[i] as Charge)) return false;
+  return true;
+}
+
 /** What the store and leases say together. */
 function merged(charges: readonly Charge[], taken: Attempt['taken'], answer: Answer): Answer {
   const others = new Map(answer.verdicts.map((verdict) => [verdict.name, verdict]));
   const verdicts = charges.flatMap(
     ({ name }, index) => taken[index]?.verdict() ?? others.get(name) ?? [],
   );
-  return { ...answer, verdicts };
+  return withVerdicts(answer, verdicts);
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { withVerdicts } from '../answer.ts';
 import type { Verdict } from '../verdict.ts';
 import type { Answer, Charge, Mode } from '../store.ts';
 import type { Items } from './items.ts';
@@ -123,7 +124,7 @@ function unconditional({ charges }: Part, answer: Answer): Answer {
       ? { ...verdict, allowed: true, reason: 'ok', retryAfterMs: 0 }
       : verdict,
   );
-  return { ...answer, verdicts };
+  return withVerdicts(answer, verdicts);
 }
 
 /** What the parts of a decision say together. */
