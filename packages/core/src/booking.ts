@@ -90,7 +90,8 @@ export class BookedCharge implements Charge {
 
   /** @throws TollgateConfigError when the call brought a policy that cannot be leased. */
   get lease(): LeaseRule | undefined {
-    return this.book.lease?.of(this.rule, `policies.${this.book.name}`);
+    const { lease, name } = this.book;
+    return lease?.lastOf(this.rule) ?? lease?.of(this.rule, `policies.${name}`);
   }
 }
 

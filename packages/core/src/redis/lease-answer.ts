@@ -67,11 +67,20 @@ export class LeaseAnswer implements Answer {
 
   constructor(charges: readonly LeasedCharge[]) {
     this.charges = charges;
-    this.admitted = charges.every(({ allowed, charge }) => allowed || charge.shadow);
+    let admitted = true;
+    for (let i = 0; i < charges.length; i++) {
+      const { allowed, charge } = charges[i] as LeasedCharge;
+      if (!allowed && !charge.shadow) admitted = false;
+    }
+    this.admitted = admitted;
   }
 
   get at(): number {
-    return this.charges.reduce((latest, { at }) => Math.max(latest, at), 0);
+    let latest = 0;
+    for (let i = 0; i < this.charges.length; i++) {
+      latest = Math.max(latest, (this.charges[i] as LeasedCharge).at);
+    }
+    return latest;
   }
 
   get verdicts(): readonly Verdict[] {

@@ -275,6 +275,7 @@ export class Lease {
   /** Puts first what runs out first, and puts away what has run out or has no units. */
   private sort(now: number): void {
     const { live } = this;
+    if (live.length === 0) return;
     this.live = [];
     this.held = 0;
     for (const grant of live) {

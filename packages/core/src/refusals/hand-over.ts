@@ -9,6 +9,7 @@ const EVERY_MS = 5_000;
 const COUNTERS = 100;
 
 interface Pending {
+  readonly name: string;
   readonly shadow: boolean;
   readonly keys: HeavyHitters;
 }
@@ -23,6 +24,8 @@ export class HandOver {
   private readonly shown: (key: string) => string;
   private readonly onError: (error: unknown) => void;
   private pending = new Map<string, Pending>();
+  /** That of them which was counted for last. */
+  private latest: Pending | undefined;
   private timer: NodeJS.Timeout | undefined;
   private underWay: Promise<void> | undefined;
   private failed = false;
@@ -35,13 +38,19 @@ export class HandOver {
   }
 
   count(name: string, shadow: boolean, key: string, atMs: number): void {
-    let limit = this.pending.get(name);
-    if (limit === undefined) {
-      limit = { shadow, keys: new HeavyHitters(COUNTERS) };
-      this.pending.set(name, limit);
-      this.arm();
-    }
+    const { latest } = this;
+    const limit = latest?.name === name ? latest : this.turnTo(name, shadow);
     limit.keys.count(key, atMs);
+  }
+
+  private turnTo(name: string, shadow: boolean): Pending {
+    const known = this.pending.get(name);
+    const limit = known ?? { name, shadow, keys: new HeavyHitters(COUNTERS) };
+    this.latest = limit;
+    if (known !== undefined) return known;
+    this.pending.set(name, limit);
+    this.arm();
+    return limit;
   }
 
   /** Hands on what there is now. What fails is reported, and not thrown. */
@@ -51,6 +60,7 @@ export class HandOver {
     if (!isUp || this.pending.size === 0) return this.arm();
     const { pending } = this;
     this.pending = new Map();
+    this.latest = undefined;
     const sent = this.send(pending);
     if (!isPromise(sent)) return undefined;
     this.underWay = sent.finally(() => {

@@ -28,6 +28,8 @@ interface Entry {
 export class HeavyHitters {
   private readonly capacity: number;
   private readonly byKey = new Map<string, Entry>();
+  /** Whose key was counted last: one that is refused now was mostly refused just before. */
+  private latest: Entry | undefined;
   /** A heap with the smallest count on top. */
   private readonly heap: Entry[] = [];
 
@@ -44,8 +46,10 @@ export class HeavyHitters {
   }
 
   count(key: string, time: number): void {
-    const known = this.byKey.get(key);
+    const { latest } = this;
+    const known = latest?.key === key ? latest : this.byKey.get(key);
     if (known !== undefined) {
+      this.latest = known;
       known.count++;
       known.last = time;
       this.sink(known);

@@ -17,6 +17,8 @@ export class Recent {
   readonly name: string;
   readonly shadow: boolean;
   private readonly hours: Hour[] = [];
+  /** The one that was counted in last. */
+  private current: Hour | undefined;
 
   constructor(name: string, shadow: boolean) {
     this.name = name;
@@ -25,9 +27,9 @@ export class Recent {
 
   count(key: string, atMs: number): void {
     const hour = Math.floor(atMs / HOUR_MS);
-    const latest = this.hours.at(-1);
-    const current = latest?.hour === hour ? latest : this.turnTo(hour);
-    current.keys.count(key, atMs);
+    const { current } = this;
+    const counted = current?.hour === hour ? current : this.turnTo(hour);
+    counted.keys.count(key, atMs);
   }
 
   /** What was refused in an hour that is not over at `sinceMs`, or in a later one. */
@@ -40,11 +42,11 @@ export class Recent {
   /** The clock may have stepped back into an hour that was over. */
   private turnTo(hour: number): Hour {
     const known = this.hours.find((each) => each.hour === hour);
-    if (known !== undefined) return known;
-    const begun = { hour, keys: new HeavyHitters(COUNTERS) };
-    this.hours.push(begun);
+    const current = known ?? { hour, keys: new HeavyHitters(COUNTERS) };
+    this.current = current;
+    if (known === undefined) this.hours.push(current);
     if (this.hours.length > HOURS_KEPT) this.hours.shift();
-    return begun;
+    return current;
   }
 }
 

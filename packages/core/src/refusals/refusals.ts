@@ -17,6 +17,8 @@ export class Refusals {
   private readonly store: Store;
   private readonly logKeys: LogKeys;
   private readonly limits = new Map<string, Recent>();
+  /** That which refused last. */
+  private latest: Recent | undefined;
   private readonly handOver: HandOver | undefined;
   private readonly shown = (key: string): string => listedKey(key, this.logKeys);
   /** The store's time of a refusal in the last second before the last, and when that was on the monotonic clock. */
@@ -34,7 +36,7 @@ export class Refusals {
     const { atMs } = decision;
     const charges = decision.charges();
     const only = charges.length === 1 ? charges[0] : undefined;
-    if (only !== undefined && !this.store.async && !decision.allowed) {
+    if (only !== undefined && !decision.allowed && !decision.degraded) {
       // Nobody else can have refused it. Verdicts are worked out when they are read, which takes longer than this.
       this.count(only.name, false, only.key, atMs);
       return;
@@ -48,11 +50,8 @@ export class Refusals {
   private count(name: string, shadow: boolean, key: string, atMs: number): void {
     // Keys that may not be shown are not kept either.
     const kept = this.logKeys === false ? '' : key;
-    let limit = this.limits.get(name);
-    if (limit === undefined) {
-      limit = new Recent(name, shadow);
-      this.limits.set(name, limit);
-    }
+    const { latest } = this;
+    const limit = latest?.name === name ? latest : this.turnTo(name, shadow);
     limit.count(kept, atMs);
     this.handOver?.count(name, shadow, kept, atMs);
     // Looking at the clock takes as long as counting.
@@ -60,6 +59,13 @@ export class Refusals {
       this.lastAtMs = atMs;
       this.lastAt = performance.now();
     }
+  }
+
+  private turnTo(name: string, shadow: boolean): Recent {
+    const limit = this.limits.get(name) ?? new Recent(name, shadow);
+    this.limits.set(name, limit);
+    this.latest = limit;
+    return limit;
   }
 
   /** @throws TollgateArgumentError for a wrong option, or a store that keeps no list of the fleet. */
