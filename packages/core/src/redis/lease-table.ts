@@ -19,6 +19,8 @@ export interface Waiter {
 /** A lease, and who waits for it. */
 export interface Entry {
   readonly lease: Lease;
+  /** Names the key among those under the lease's rule. */
+  readonly id: string;
   /** In order of arrival. */
   waiting: Waiter[];
   /** Whether a call is about to be made. */
@@ -38,8 +40,10 @@ interface Subject {
 export class LeaseTable {
   private readonly byRule = new Map<LeaseRule, Map<string, Entry>>();
   /** In the order in which they are passed over. */
-  private readonly all = new Map<Entry, string>();
+  private readonly all = new Set<Entry>();
   private readonly byLine = new Map<string, Set<Entry>>();
+  /** What was found last: a hot key is looked for again and again. */
+  private latest: Entry | undefined;
   private readonly evicted: (entry: Entry) => void;
   private readonly most: number = MOST_LEASES;
 
@@ -55,15 +59,25 @@ export class LeaseTable {
   }
 
   find(rule: LeaseRule, id: string): Entry | undefined {
-    return this.byRule.get(rule)?.get(id);
+    const { latest } = this;
+    if (latest?.id === id && latest.lease.terms === rule) return latest;
+    this.latest = this.byRule.get(rule)?.get(id);
+    return this.latest;
   }
 
   /** @param id names the key among those under the lease's rule. */
   add(lease: Lease, id: string): Entry {
-    const entry: Entry = { lease, waiting: [], scheduled: false, flight: undefined, used: true };
+    const entry: Entry = {
+      lease,
+      id,
+      waiting: [],
+      scheduled: false,
+      flight: undefined,
+      used: true,
+    };
     const table = this.byRule.get(lease.terms) ?? new Map<string, Entry>();
     this.byRule.set(lease.terms, table.set(id, entry));
-    this.all.set(entry, id);
+    this.all.add(entry);
     const line = lineOf(lease.of);
     this.byLine.set(line, (this.byLine.get(line) ?? new Set()).add(entry));
     return entry;
@@ -77,15 +91,17 @@ export class LeaseTable {
 
   /** All leases of these limits. */
   ofLimits(limits: readonly Leasing[]): Entry[] {
-    return [...this.all.keys()].filter(({ lease }) => limits.includes(lease.terms.leasing));
+    return [...this.all].filter(({ lease }) => limits.includes(lease.terms.leasing));
   }
 
   delete(entry: Entry): void {
+    // Else there may be another of its key by now.
+    if (!this.all.delete(entry)) return;
+    if (this.latest === entry) this.latest = undefined;
     const { terms, of } = entry.lease;
     const table = this.byRule.get(terms);
-    table?.delete(this.all.get(entry) ?? '');
+    table?.delete(entry.id);
     if (table?.size === 0) this.byRule.delete(terms);
-    this.all.delete(entry);
     const line = lineOf(of);
     this.byLine.get(line)?.delete(entry);
     if (this.byLine.get(line)?.size === 0) this.byLine.delete(line);
@@ -99,7 +115,7 @@ export class LeaseTable {
   makeRoom(): boolean {
     let looks = 0;
     let debtor: Entry | undefined;
-    for (const [entry, id] of this.all) {
+    for (const entry of this.all) {
       if (this.all.size < this.most || looks === MOST_LOOKS) break;
       const { lease, waiting, scheduled, used } = entry;
       const isBusy = lease.isAsking || scheduled || waiting.length > 0;
@@ -110,7 +126,7 @@ export class LeaseTable {
       if (stays || used) {
         entry.used = false;
         this.all.delete(entry);
-        this.all.set(entry, id);
+        this.all.add(entry);
       } else {
         this.delete(entry);
         this.evicted(entry);

@@ -8,7 +8,8 @@ export const HOURS_KEPT = 25;
 const COUNTERS = 200;
 
 interface Hour {
-  readonly hour: number;
+  readonly fromMs: number;
+  readonly toMs: number;
   readonly keys: HeavyHitters;
 }
 
@@ -26,23 +27,23 @@ export class Recent {
   }
 
   count(key: string, atMs: number): void {
-    const hour = Math.floor(atMs / HOUR_MS);
     const { current } = this;
-    const counted = current?.hour === hour ? current : this.turnTo(hour);
-    counted.keys.count(key, atMs);
+    const isIn = current !== undefined && atMs >= current.fromMs && atMs < current.toMs;
+    const hour = isIn ? current : this.turnTo(Math.floor(atMs / HOUR_MS) * HOUR_MS);
+    hour.keys.count(key, atMs);
   }
 
   /** What was refused in an hour that is not over at `sinceMs`, or in a later one. */
   since(sinceMs: number, shown: (key: string) => string): Tally[] {
     return this.hours
-      .filter(({ hour }) => (hour + 1) * HOUR_MS > sinceMs)
+      .filter(({ toMs }) => toMs > sinceMs)
       .map(({ keys }) => tallyOf(this.name, this.shadow, keys, shown));
   }
 
   /** The clock may have stepped back into an hour that was over. */
-  private turnTo(hour: number): Hour {
-    const known = this.hours.find((each) => each.hour === hour);
-    const current = known ?? { hour, keys: new HeavyHitters(COUNTERS) };
+  private turnTo(fromMs: number): Hour {
+    const known = this.hours.find((each) => each.fromMs === fromMs);
+    const current = known ?? { fromMs, toMs: fromMs + HOUR_MS, keys: new HeavyHitters(COUNTERS) };
     this.current = current;
     if (known === undefined) this.hours.push(current);
     if (this.hours.length > HOURS_KEPT) this.hours.shift();
