@@ -137,7 +137,7 @@ export async function round(client: Redis, sha: string, algorithm: Leasable): Pr
           const told = model.grant(rule, asked, drawn.holder, time, now, slot);
           if (told.units > 0) receipts.push(told.state.slice(0, rule.size));
           checks.push((reply) => {
-            expect(item.read(reply), 'Redis say').toEqual(told);
+            expect(item.read(reply), `Redis say, of seed ${seed}`).toEqual(told);
           });
           note(seen, asked, told);
           break;

@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Rule } from '../../packages/core/src/algorithm.ts';
 import { ruleOf } from '../../packages/core/src/algorithms/index.ts';
 import {
   concurrency,
@@ -102,4 +103,37 @@ test('units are given back to a log whose window is as long as its clock is late
   now = 5_000;
   expect((await limiter.consume({ log: 'k' })).remaining).toBe(5);
   await limiter.close();
+});
+
+test('a refusal by another policy, right after one that healed a clock, changes nothing', async () => {
+  let now = 10_000_000;
+  const own = new RedisStore(client, {
+    prefix: 'healed:',
+    clock: () => now,
+    deadlineMs: SLOW_MACHINE_MS,
+  });
+  const first = ruleOf(tokenBucket({ capacity: 5, rate: 1, per: '1s' }));
+  const second = ruleOf(tokenBucket({ capacity: 5, rate: 7, per: '3s' }));
+  const charge = (rule: Rule, cost: number, key = 'k'): Charge => ({
+    name: 'a',
+    key,
+    rule,
+    cost,
+    shadow: false,
+    receipt: undefined,
+  });
+  const made = charge(first, 5);
+  await own.decide([made], 'consume');
+  now = 9_000_000;
+  const answers = await Promise.all([
+    // What is asked while this is under way goes out together.
+    own.decide([charge(first, 1, 'another')], 'consume'),
+    own.decide([charge(first, 1)], 'consume'),
+    own.decide([charge(second, 1)], 'consume'),
+  ]);
+  expect(answers.map(({ admitted }) => admitted)).toEqual([true, false, false]);
+  await own.correct([{ charge: made, units: -5 }]);
+  const { verdicts } = await own.decide([charge(first, 1)], 'peek');
+  expect(verdicts[0]?.remaining).toBe(5);
+  await own.close();
 });

@@ -17,6 +17,7 @@ change = change or function(op, state, at)
   local function keep()
     if not isInString then own.keep(state) end
     kept[place] = state
+    if healed then healed[place] = nil end
   end
 
   local function add(cost)

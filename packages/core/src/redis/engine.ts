@@ -134,7 +134,10 @@ while cursor < told do
         if cost > 0 then ${run('add', 'in string')} end
         times = times + 1
       end
-      if (times > 0 and cost > 0) or (healed and healed[place]) then kept[place] = state end
+      if (times > 0 and cost > 0) or (healed and healed[place]) then
+        kept[place] = state
+        if healed then healed[place] = nil end
+      end
       reply[said + 2] = times
       said = said + 2 + size
       at = at + 8
@@ -169,6 +172,7 @@ while cursor < told do
       if charged == 1 or (op ~= ${OPS.peek} and healed and healed[place]) then
         if not isInString then own.keep(state) end
         kept[place] = state
+        if healed then healed[place] = nil end
       end
       if wait > 0 and banned == 0 and isFirm and args[cursor + 4] > 0 then
         banned = ban.strike(args[cursor + 2], args[cursor + 4])
