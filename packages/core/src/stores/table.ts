@@ -3,6 +3,8 @@ import type { Rule, State } from '../algorithm.ts';
 /** Enough shards that growing or shrinking one of them is no pause, even at a million keys. A power of two. */
 const SHARDS = 64;
 const SMALLEST = 8;
+/** A shard that is full is made larger by this: a larger factor would be faster by little and keep more room unused. */
+const GROWTH = 1.25;
 
 /** Mixes a few characters from all over the key: enough to spread keys over the shards, cheap on long ones. */
 function shardOf(key: string): number {
@@ -28,7 +30,9 @@ export class Shard {
   /** Keys removed so far: as long as these are no more, every key stands where it stood. */
   removed = 0;
   private readonly slots: Map<string, number> = new Map();
-  private readonly rules: Rule[] = [];
+  /** By which all states were written, since most limits have one policy for all keys; else `rules` says it of each. */
+  private common: Rule | undefined;
+  private rules: Rule[] | undefined;
   private readonly lists: State[] = [];
   private numbers: Float64Array;
   /** How many numbers a state has; undefined for lists. */
@@ -57,7 +61,7 @@ export class Shard {
   /** Keeps a state for the key in a slot. */
   write(slot: number, rule: Rule, state: State): void {
     const { numbers, width } = this;
-    if (this.rules[slot] !== rule) this.rules[slot] = rule;
+    if (this.common !== rule) this.setRule(slot, rule);
     if (width === undefined) {
       this.lists[slot] = state;
       return;
@@ -73,13 +77,13 @@ export class Shard {
     if (slot !== last) {
       const moved = this.keys[last] as string;
       this.keys[slot] = moved;
-      this.rules[slot] = this.rules[last] as Rule;
+      if (this.rules !== undefined) this.rules[slot] = this.rules[last] as Rule;
       if (this.width === undefined) this.lists[slot] = this.lists[last] as State;
       else this.numbers.copyWithin(slot * this.width, last * this.width, (last + 1) * this.width);
       this.slots.set(moved, slot);
     }
     this.keys.length = last;
-    this.rules.length = last;
+    if (this.rules !== undefined) this.rules.length = last;
     if (this.width === undefined) this.lists.length = last;
     else if (
       this.numbers.length > SMALLEST * this.width &&
@@ -90,7 +94,19 @@ export class Shard {
   }
 
   rule(slot: number): Rule {
-    return this.rules[slot] as Rule;
+    return this.common ?? (this.rules?.[slot] as Rule);
+  }
+
+  private setRule(slot: number, rule: Rule): void {
+    if (this.keys.length === 1) {
+      this.common = rule;
+      this.rules = undefined;
+      return;
+    }
+    const common = this.common as Rule;
+    this.rules ??= this.keys.map(() => common);
+    this.rules[slot] = rule;
+    this.common = undefined;
   }
 
   /** Adds a key, whose state is written next. Returns its slot. */
@@ -100,7 +116,7 @@ export class Shard {
     this.keys.push(own);
     this.slots.set(own, slot);
     if (this.width !== undefined && (slot + 1) * this.width > this.numbers.length) {
-      const grown = new Float64Array(this.numbers.length * 2);
+      const grown = new Float64Array(Math.ceil((slot + 1) * GROWTH) * this.width);
       grown.set(this.numbers);
       this.numbers = grown;
     }
