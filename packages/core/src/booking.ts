@@ -29,6 +29,8 @@ export interface Book {
   readonly whenStoreFails: WhenStoreFails;
   readonly ban: BanRule | undefined;
   readonly lease: Leasing | undefined;
+  /** What a policy that a call brings is named by where it is at fault. */
+  readonly policyPath: string;
 }
 
 /** A charge as a limiter books it. */
@@ -90,8 +92,7 @@ export class BookedCharge implements Charge {
 
   /** @throws TollgateConfigError when the call brought a policy that cannot be leased. */
   get lease(): LeaseRule | undefined {
-    const { lease, name } = this.book;
-    return lease?.lastOf(this.rule) ?? lease?.of(this.rule, `policies.${name}`);
+    return this.book.lease?.of(this.rule, this.book.policyPath);
   }
 }
 

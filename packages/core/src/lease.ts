@@ -53,7 +53,7 @@ export class Leasing {
   private readonly time: number;
   private readonly rules = new WeakMap<Rule, LeaseRule>();
   private last: LeaseRule | undefined;
-  private lastRule: Rule | undefined;
+  private lastOf: Rule | undefined;
 
   /** @throws TollgateConfigError with the path of the option at fault and the mend. */
   constructor(options: LeaseOptions, path: string) {
@@ -94,20 +94,16 @@ export class Leasing {
     this.time = Math.round(syncMs * 1_000);
   }
 
-  /** The leases under a policy's rule where that was asked for last, as it mostly was. */
-  lastOf(rule: Rule): LeaseRule | undefined {
-    return rule === this.lastRule ? this.last : undefined;
-  }
-
   /**
    * The leases under a policy's rule: the same for the same rule.
    *
    * @throws TollgateConfigError when units of the policy cannot be taken ahead of time.
    */
   of(rule: Rule, path: string): LeaseRule {
+    if (rule === this.lastOf) return this.last as LeaseRule;
     const known = this.rules.get(rule) ?? this.make(rule, path);
     this.rules.set(rule, known);
-    this.lastRule = rule;
+    this.lastOf = rule;
     this.last = known;
     return known;
   }

@@ -305,6 +305,7 @@ export class Limits {
       whenStoreFails: parseWhenStoreFails(input.whenStoreFails, `${path}.whenStoreFails`),
       ban: this.parseBan(input.ban, `${path}.ban`),
       lease: this.parseLease(input, `${path}.lease`),
+      policyPath: `policies.${name}`,
       rules: policy && this.prepare(policy, `${path}.policy`),
     };
     if (limit.rules !== undefined) checkLease(limit, limit.rules, `${path}.lease`);
