@@ -41,7 +41,7 @@ export const REFUSED: Outcome = { admitted: false, taken: false, delay: 0, banne
 
 /**
  * The answer to a single charge. Its verdict is worked out from a copy of the state, and only if it is read. One is made
- * at each decision, so that it has few fields.
+ * at each decision, so it has few fields.
  */
 export class ChargeAnswer implements Answer {
   readonly at: number;

@@ -186,6 +186,7 @@ export class Limits {
     return only === undefined ? this.anyCharges(keys, options) : [only];
   }
 
+  /** Those of any call, a mistaken one included. */
   private anyCharges(keys: Keys, options: CallOptions | undefined): BookedCharge[] {
     this.checkNames(keys);
     if (options !== undefined) this.checkOptions(options);

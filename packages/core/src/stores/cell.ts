@@ -6,7 +6,7 @@ import { Shard, Table } from './table.ts';
 /** Stand for what a cell does not point at yet. */
 const NO_TABLE = new Table('', '', 0);
 const NO_SHARD = new Shard(0);
-/** Says that a key has to be looked for again, since it is nowhere. */
+/** No shard's count of removals, so that a key that is not held is looked for again. */
 const NOWHERE = -1;
 
 /**

@@ -97,6 +97,7 @@ export class Shard {
     return this.common ?? (this.rules?.[slot] as Rule);
   }
 
+  /** Notes by which rule a state is written that was written by another, or never. */
   private setRule(slot: number, rule: Rule): void {
     if (this.keys.length === 1) {
       this.common = rule;
