@@ -8,12 +8,12 @@ import { OPS } from './ops.ts';
 import type { Reply } from './reply.ts';
 import type { ScriptCall } from './script-call.ts';
 
-/** A decision: all its charges or none. */
-export class DecisionItem implements Item<Answer> {
+/** Charges of one mode, whose keys are `keys`. */
+abstract class ChargesItem<T> implements Item<T> {
   readonly keys: readonly string[];
   readonly charges: readonly Charge[];
   readonly mode: Mode;
-  private readonly writer: ChargeWriter;
+  protected readonly writer: ChargeWriter;
 
   constructor(
     charges: readonly Charge[],
@@ -27,6 +27,12 @@ export class DecisionItem implements Item<Answer> {
     this.writer = writer;
   }
 
+  abstract write(call: ScriptCall): void;
+  abstract read(reply: Reply): T;
+}
+
+/** A decision: all its charges or none. */
+export class DecisionItem extends ChargesItem<Answer> {
   write(call: ScriptCall): void {
     const { charges, keys, mode } = this;
     call.tell(OPS[mode], charges.length);
@@ -65,25 +71,9 @@ export class DecisionItem implements Item<Answer> {
  * Decisions of one charge each that are all the same. Redis says how many are admitted, from the first on, and from
  * which state; what each of them leaves behind is reckoned here, by the same rule.
  */
-class FoldItem implements Item<readonly Answer[]> {
-  readonly keys: readonly string[];
-  private readonly charges: readonly Charge[];
-  private readonly mode: Mode;
-  private readonly writer: ChargeWriter;
+class FoldItem extends ChargesItem<readonly Answer[]> {
   /** One for all, which are made at one instant. */
   private readonly name = chargeName();
-
-  constructor(
-    charges: readonly Charge[],
-    keys: readonly string[],
-    mode: Mode,
-    writer: ChargeWriter,
-  ) {
-    this.charges = charges;
-    this.keys = keys;
-    this.mode = mode;
-    this.writer = writer;
-  }
 
   write(call: ScriptCall): void {
     const { charges, keys, mode, name } = this;
