@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import { Reply } from './reply.ts';
 import { ScriptCall } from './script-call.ts';
 

@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import { show, TollgateConfigError, TollgateStoreError } from '../errors.ts';
 import { storeCalls, storeHealth } from '../events.ts';
 import { refuseUnknown } from '../limits.ts';

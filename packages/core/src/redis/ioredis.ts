@@ -124,8 +124,8 @@ export function connectIoRedis(given: IoRedisLike, mode: ConnectionMode): Connec
     // Not all of them know the keys of commands in capitals, by which they choose the node of a cluster.
     send: ([name = '', ...args]) => client.call(name.toLowerCase(), ...args),
     evaluate: ([name, ...args]) => {
-      const { evalBuffer, evalshaBuffer } = client as unknown as Evaluating;
-      return (name === 'EVAL' ? evalBuffer : evalshaBuffer).call(client, ...args);
+      const evaluating = client as unknown as Evaluating;
+      return name === 'EVAL' ? evaluating.evalBuffer(...args) : evaluating.evalshaBuffer(...args);
     },
     onError: (listener) => told.onError(listener),
     reconnect: () => {

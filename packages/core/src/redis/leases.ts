@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import { type LeaseEvent, leases as leaseEvents } from '../events.ts';
 import type { LeaseRule, Leasing } from '../lease.ts';
 import type { Answer, Charge, Correction } from '../store.ts';

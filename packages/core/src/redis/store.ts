@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Leasing } from '../lease.ts';
 import type { RefusedKey, Tally } from '../refusals/refused-key.ts';
