@@ -17,6 +17,8 @@ const exclude = [
   ...(process.env['TOLLGATE_BROWSER'] === undefined ? ['test/browser/**'] : []),
 ];
 const core = 'packages/core/test/**/*.test.ts';
+// They stop time, for whoever comes next too when modules are shared.
+const stopped = 'packages/core/test/{concurrency,memory-store,refusals,shedder,waiting*}.test.ts';
 const http = 'test/http/**/*.test.ts';
 
 export default defineConfig({
@@ -31,16 +33,19 @@ export default defineConfig({
     // What is looked at until it is so comes late on a busy machine. A test of how soon says so itself.
     expect: { poll: { timeout: 10_000 } },
     reporters: ['default', './scripts/plain-reporter.ts'],
-    // Many small files share their modules, which halves their time. What stops time or processes has its own.
+    // Many small files share their modules, which halves their time.
     projects: [
-      { extends: true, test: { name: 'core', include: [core], isolate: false } },
+      {
+        extends: true,
+        test: { name: 'core', include: [core], exclude: [...exclude, stopped], isolate: false },
+      },
       { extends: true, test: { name: 'http', include: [http], isolate: false } },
       {
         extends: true,
         test: {
           name: 'whole',
-          include: ['packages/*/test/**/*.test.ts', 'test/**/*.test.ts'],
-          exclude: [...exclude, core, http],
+          include: [stopped, 'packages/!(core)/test/**/*.test.ts', 'test/**/*.test.ts'],
+          exclude: [...exclude, http],
         },
       },
     ],

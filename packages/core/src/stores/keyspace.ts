@@ -1,5 +1,5 @@
 import type { Rule, State } from '../algorithm.ts';
-import { type Place, Shard, Table } from './table.ts';
+import { type Shard, Table } from './table.ts';
 
 /** Keys compared before one is forgotten. */
 const SAMPLE = 16;
@@ -8,8 +8,6 @@ const SAMPLE = 16;
 const SWEEP_STEPS = 32;
 const SWEEP_AFTER = 64;
 const NEW_KEY = 8;
-
-const EMPTY = new Shard(0);
 
 /**
  * All keys of a memory store, by limit and algorithm, within a bound. There is no timer: what is whole again is
@@ -21,7 +19,6 @@ export class Keyspace {
   private readonly maxKeys: number;
   private readonly tables: Table[] = [];
   private readonly scratch: State = [0, 0, 0, 0, 0, 0];
-  private readonly picked: Place = { shard: EMPTY, slot: -1 };
   private unswept = 0;
   private turn = 0;
 
@@ -83,36 +80,27 @@ export class Keyspace {
   /**
    * Forgets the key of a sample with the largest remaining share, of equals the one that is whole soonest. Keys that
    * are exhausted or hold slots go only when the sample has no other: a flood of new keys frees nobody.
+   *
+   * The sample is every so manieth key from a random one on, so that each is in it as likely as another.
    */
   private evict(now: number): void {
-    let table: Table | undefined;
-    let shard = EMPTY;
-    let slot = -1;
+    let found: { readonly table: Table; readonly shard: Shard; readonly slot: number } | undefined;
     let most = -Infinity;
     let soonest = Infinity;
-    for (let i = 0; i < SAMPLE; i++) {
-      const otherTable = this.pick();
-      const { shard: other, slot: otherSlot } = this.picked;
-      const spare = this.spare(other, otherSlot, now);
-      if (spare < most) continue;
-      const resetAfter = this.resetAfter(other, otherSlot, now);
-      if (spare === most && resetAfter >= soonest) continue;
-      [table, shard, slot, most, soonest] = [otherTable, other, otherSlot, spare, resetAfter];
-    }
-    if (table !== undefined) this.remove(table, shard, slot);
-  }
-
-  /** Picks any of the keys held, each as likely as the others; there must be one. Returns its table. */
-  private pick(): Table {
-    let index = Math.floor(Math.random() * this.size);
+    const step = Math.max(1, this.size / SAMPLE);
+    let next = Math.random() * step;
     for (const table of this.tables) {
-      if (index < table.size) {
-        table.keyAt(index, this.picked);
-        return table;
-      }
-      index -= table.size;
+      next = table.visit(next, step, (shard, slot) => {
+        const spare = this.spare(shard, slot, now);
+        if (spare < most) return;
+        const resetAfter = this.resetAfter(shard, slot, now);
+        if (spare === most && resetAfter >= soonest) return;
+        most = spare;
+        soonest = resetAfter;
+        found = { table, shard, slot };
+      });
     }
-    throw new RangeError('There is no key to pick.');
+    if (found !== undefined) this.remove(found.table, found.shard, found.slot);
   }
 
   /** The remaining share of a key, from 0 to 1; below 0 for a key that must not be forgotten. */

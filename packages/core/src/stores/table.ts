@@ -135,12 +135,6 @@ function flat(text: string): string {
   return Buffer.from(text, 'utf16le').toString('utf16le');
 }
 
-/** Where a key is. */
-export interface Place {
-  shard: Shard;
-  slot: number;
-}
-
 /** The keys of one limit under one algorithm, in shards. */
 export class Table {
   readonly name: string;
@@ -163,21 +157,22 @@ export class Table {
     return (this.shards[shardOf(key)] ??= new Shard(this.width));
   }
 
-  /** Finds the key that has `index` others before it, of the keys held. Shards may be of very different sizes. */
-  keyAt(index: number, into: Place): void {
-    let slot = index;
-    for (let at = 0; at < SHARDS; at++) {
-      const shard = this.shards[at];
+  /**
+   * Shows the keys that stand at `from`, at `from + step` and so on, of the keys held, and returns where the next one
+   * would stand, counted from the end of these. Shards may be of very different sizes.
+   */
+  visit(from: number, step: number, show: (shard: Shard, slot: number) => void): number {
+    let next = from;
+    for (const shard of this.shards) {
       if (shard === undefined) continue;
       const { length } = shard.keys;
-      if (slot < length) {
-        into.shard = shard;
-        into.slot = slot;
-        return;
+      while (next < length) {
+        show(shard, Math.floor(next));
+        next += step;
       }
-      slot -= length;
+      next -= length;
     }
-    throw new RangeError(`There is no key ${index} of ${this.size}.`);
+    return next;
   }
 
   /** Shows the next `steps` keys in turn; `forget` says whether it removed the one that it was shown. */
