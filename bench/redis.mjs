@@ -70,7 +70,7 @@ export const redis = {
   title: 'Decisions over Redis',
   rounds: 3,
   minutes: 8,
-  settings: { seconds: 1, warmSeconds: 0.5, keys: 50_000 },
+  settings: { seconds: 1, warmSeconds: 1.5, keys: 50_000 },
   quick: { seconds: 0.3, warmSeconds: 0.2, keys: 5_000 },
   async measure(options) {
     const { settings, chosen, tell } = options;
