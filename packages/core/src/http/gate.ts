@@ -187,7 +187,7 @@ export class Gate<R extends HttpRequest> {
     const { request, raw, response, set } = exchange;
     if (this.isOpen(lane, stage) || this.isExempt(request)) return undefined;
     if (isGone(response)) return 'gone';
-    this.diagnostics.look(request);
+    this.diagnostics.look(request, raw);
     const visit = Visit.of(raw);
     const passing = { request, raw, response, set, limits, visit };
     if (visit.charges.length === 0) return this.decideOn(passing, lane);
@@ -297,13 +297,10 @@ export class Gate<R extends HttpRequest> {
   }
 
   /** A refused CORS preflight would hide the 429 from the page, and a charged one would halve its budget. */
-  private isExempt({ method, headers }: R): boolean {
-    return (
-      method === 'OPTIONS' &&
-      this.options.chargePreflights !== true &&
-      headers.origin !== undefined &&
-      headers['access-control-request-method'] !== undefined
-    );
+  private isExempt(request: R): boolean {
+    if (request.method !== 'OPTIONS' || this.options.chargePreflights === true) return false;
+    const { headers } = request;
+    return headers.origin !== undefined && headers['access-control-request-method'] !== undefined;
   }
 
   private callOf(request: R, routeCost: Lane<R>['cost']): MaybePromise<Call> {
@@ -410,14 +407,16 @@ export class Gate<R extends HttpRequest> {
       void visit.cancel();
       return 'gone';
     }
-    rateLimitHeaders(visit.decisions, this.forms, set, this.options);
+    if (this.forms.length > 0 || !decision.allowed) {
+      rateLimitHeaders(visit.decisions, this.forms, set, this.options);
+    }
     if (!decision.allowed) {
       this.reject(request, decision);
       return undone === undefined ? decision : undone.then(() => decision);
     }
     if (this.hasShadows) this.log.add(decision);
     this.watch(passing, charges);
-    if (decision.remaining === 0 && this.forms.length > 0) {
+    if (this.forms.length > 0 && decision.remaining === 0) {
       hideFromRedirects(response, visit.decisions);
     }
     const all = visit.decision() ?? decision;
@@ -429,7 +428,7 @@ export class Gate<R extends HttpRequest> {
     let holdsSlot = false;
     for (const charge of charges) {
       if (charge.rule.holdsSlots) holdsSlot = true;
-      const says = limits.find(({ limit }) => limit.name === charge.name)?.counts;
+      const says = countsOf(limits, charge.name);
       if (says === undefined || charge.receipt === undefined) continue;
       const counts = (status: number): boolean => this.charging.counted(charge, says, status);
       this.turns.reservations.open(charge);
@@ -448,6 +447,12 @@ export class Gate<R extends HttpRequest> {
       report(error);
     }
   }
+}
+
+/** Which outcomes a limit counts. On the path of every request, where find() would make a closure. */
+function countsOf<R>(limits: readonly GateLimit<R>[], name: string): GateLimit<R>['counts'] {
+  for (const { limit, counts } of limits) if (limit.name === name) return counts;
+  return undefined;
 }
 
 /** A refusal by deny lists: no store was asked, so it has no numbers. */
