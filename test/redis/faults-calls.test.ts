@@ -110,11 +110,19 @@ test('a reply that is late is nobody’s, and what it charged stays charged', as
   await expect.poll(async () => (await limiter.peek({ a: 'k' })).remaining, SOON).toBe(99);
 });
 
+/** Bytes as Redis sends them. */
+function packed(bytes: string): string {
+  return `$${bytes.length}\r\n${bytes}\r\n`;
+}
+
 test.each([
   ['too little', '*1\r\n:5\r\n'],
   ['a text', '+OK\r\n'],
   ['nothing', '$-1\r\n'],
   ['other things', '*3\r\n:5\r\n$1\r\nx\r\n:0\r\n'],
+  ['a number alone', packed('\0'.repeat(8))],
+  ['half a number more', packed('\0'.repeat(12))],
+  ['fractions', packed(`${'\0'.repeat(6)}\b?`.repeat(9))],
 ])('an answer of %s is a fault like any other', async (_, reply) => {
   const site = await Site.open();
   const { limiter, errors } = limiterOn(storeAt(site.proxy.port));

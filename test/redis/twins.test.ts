@@ -39,6 +39,10 @@ afterAll(async () => {
 const connect = (clock: () => number): RedisStore =>
   new RedisStore(client, { clock, deadlineMs: SLOW_MACHINE_MS });
 
+function charge(rule: Rule, cost: number, key = 'k'): Charge {
+  return { name: 'a', key, rule, cost, shadow: false, receipt: undefined };
+}
+
 test('there are a hundred thousand steps', () => {
   const rounds = ALGORITHMS.length * ROUNDS + LAYERED_ROUNDS;
   expect(rounds * STEPS_OF_A_ROUND).toBeGreaterThanOrEqual(100_000 * TIMES);
@@ -68,16 +72,7 @@ test('every key that a decision leaves has a time to live', async () => {
     concurrency({ limit: 3, slotTimeout: '1s' }),
   ];
   for (const policy of policies) {
-    const rule = ruleOf(policy);
-    const charge: Charge = {
-      name: 'a',
-      key: 'k',
-      rule,
-      cost: 1,
-      shadow: false,
-      receipt: undefined,
-    };
-    await own.decide([charge], 'consume');
+    await own.decide([charge(ruleOf(policy), 1)], 'consume');
   }
   const keys = await client.keys('ttl:*');
   expect(keys).toHaveLength(policies.length);
@@ -114,14 +109,6 @@ test('a refusal by another policy, right after one that healed a clock, changes 
   });
   const first = ruleOf(tokenBucket({ capacity: 5, rate: 1, per: '1s' }));
   const second = ruleOf(tokenBucket({ capacity: 5, rate: 7, per: '3s' }));
-  const charge = (rule: Rule, cost: number, key = 'k'): Charge => ({
-    name: 'a',
-    key,
-    rule,
-    cost,
-    shadow: false,
-    receipt: undefined,
-  });
   const made = charge(first, 5);
   await own.decide([made], 'consume');
   now = 9_000_000;
