@@ -41,6 +41,6 @@ export function headers(
 ): Record<string, string> {
   const fields: Record<string, string> = {};
   const set = (name: string, value: string): void => void (fields[name] = value);
-  rateLimitHeaders(decisions, forms, set, { concurrencyRetryAfter });
+  rateLimitHeaders(decisions, forms, { set }, { concurrencyRetryAfter });
   return fields;
 }

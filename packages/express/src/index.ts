@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import {
   type Adapter,
   type Decision,
+  type Exchange,
   Gate,
   GATE_OPTIONS,
   type GateOptions,
@@ -16,7 +17,7 @@ import {
   TollgateConfigError,
   TollgateRefusal,
 } from '@tollgate/core';
-import type { Request, RequestHandler, Response } from 'express';
+import type { NextFunction, Request, RequestHandler, Response } from 'express';
 
 export * from '@tollgate/core';
 export {
@@ -63,6 +64,22 @@ const ADAPTER: Adapter<Request> = {
   },
 };
 
+class ExpressExchange implements Exchange<Request> {
+  readonly request: Request;
+  readonly raw: IncomingMessage;
+  readonly response: Response;
+
+  constructor(request: Request, response: Response) {
+    this.request = request;
+    this.raw = request;
+    this.response = response;
+  }
+
+  set(name: string, value: string): void {
+    if (!this.response.headersSent) this.response.setHeader(name, value);
+  }
+}
+
 /**
  * Express middleware that limits requests: `app.use(rateLimit({ … }))`, and per route `gate.with({ … })`.
  *
@@ -74,29 +91,34 @@ export function rateLimit(options: ExpressOptions): ExpressGate {
   if (refusals !== 'send' && refusals !== 'next') {
     throw new TollgateConfigError('refusals', 'expected "send" or "next"');
   }
+  function finish(
+    exchange: ExpressExchange,
+    outcome: Outcome,
+    next: NextFunction,
+  ): MaybePromise<void> {
+    if (outcome === 'gone') return;
+    const { request, response } = exchange;
+    if (outcome !== undefined) request.rateLimit = outcome;
+    if (outcome === undefined || outcome.allowed) return next();
+    if (refusals === 'next') {
+      const refusal = new TollgateRefusal(outcome);
+      // A handler that says nothing of the status must not answer 200.
+      if (!response.headersSent) response.statusCode = refusal.status;
+      return next(refusal);
+    }
+    const refusal = gate.refusal(exchange, outcome);
+    if (refusal instanceof Promise) return refusal.then((late) => send(response, late));
+    send(response, refusal);
+  }
   const middleware = (lane: Lane<Request>): RequestHandler =>
     function tollgate(request, response, next) {
-      const set = (name: string, value: string): void => {
-        if (!response.headersSent) response.setHeader(name, value);
-      };
-      const exchange = { request, raw: request, response, set };
-      const finish = (outcome: Outcome): MaybePromise<void> => {
-        if (outcome === 'gone') return;
-        if (outcome !== undefined) request.rateLimit = outcome;
-        if (outcome === undefined || outcome.allowed) return next();
-        if (refusals === 'next') {
-          const refusal = new TollgateRefusal(outcome);
-          // A handler that says nothing of the status must not answer 200.
-          if (!response.headersSent) response.statusCode = refusal.status;
-          return next(refusal);
-        }
-        const refusal = gate.refusal(exchange, outcome);
-        if (refusal instanceof Promise) return refusal.then((late) => send(response, late));
-        send(response, refusal);
-      };
       try {
+        const exchange = new ExpressExchange(request, response);
         const outcome = gate.pass(exchange, lane, 'onRequest');
-        const done = outcome instanceof Promise ? outcome.then(finish) : finish(outcome);
+        const done =
+          outcome instanceof Promise
+            ? outcome.then((late) => finish(exchange, late, next))
+            : finish(exchange, outcome, next);
         if (done instanceof Promise) done.catch(next);
       } catch (error) {
         next(error);

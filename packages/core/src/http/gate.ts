@@ -10,6 +10,7 @@ import { consoleLogger, type Logger } from '../logger.ts';
 import type { MostRefused, MostRefusedOptions } from '../refusals/refused-key.ts';
 import { tellOfProcesses } from '../processes.ts';
 import { type Asked, type Call, Charging } from './charging.ts';
+import { decimal } from './decimal.ts';
 import { Diagnostics } from './diagnostics.ts';
 import { type GateLimit, gateLimit } from './gate-limit.ts';
 import {
@@ -22,7 +23,7 @@ import {
   type Stage,
 } from './gate-options.ts';
 import { seconds, UNKNOWN_POLICY } from './header-forms.ts';
-import { type HeaderForm, parseForms, rateLimitHeaders, type SetHeader } from './headers.ts';
+import { type HeaderForm, parseForms, rateLimitHeaders, type ResponseHead } from './headers.ts';
 import { Holds } from './hold.ts';
 import { isGone } from './leaving.ts';
 import { PROBLEM_TYPE, problemBytes, statusOf } from './problem.ts';
@@ -42,12 +43,11 @@ export interface Lane<R> {
 }
 
 /** One request on its way through a gate, as an adapter hands it over. */
-export interface Exchange<R> {
+export interface Exchange<R> extends ResponseHead {
   /** The framework's request, which the functions of the options are given. */
   readonly request: R;
   readonly raw: IncomingMessage;
   readonly response: ServerResponse;
-  readonly set: SetHeader;
 }
 
 /** What an adapter tells of its framework. */
@@ -71,7 +71,8 @@ export interface Refusal {
   readonly body: Buffer;
 }
 
-interface Passing<R> extends Exchange<R> {
+interface Passing<R> {
+  readonly exchange: Exchange<R>;
   readonly limits: readonly GateLimit<R>[];
   readonly visit: Visit;
 }
@@ -85,6 +86,8 @@ const NO_CALL: Call = { priority: undefined, cost: undefined };
 export class Gate<R extends HttpRequest> {
   /** The limiter of all the gate's limits, those of its routes included. */
   readonly limiter: Limiter;
+  /** Whether any limit is asked at the stage `preHandler`. */
+  asksInPreHandler = false;
   private readonly staged: boolean;
   private readonly options: GateOptions<R>;
   private readonly forms: readonly HeaderForm[];
@@ -184,12 +187,12 @@ export class Gate<R extends HttpRequest> {
    */
   pass(exchange: Exchange<R>, lane: Lane<R>, stage: Stage): MaybePromise<Outcome> {
     const limits = lane.limits[stage];
-    const { request, raw, response, set } = exchange;
+    const { request, raw } = exchange;
     if (this.isOpen(lane, stage) || this.isExempt(request)) return undefined;
-    if (isGone(response)) return 'gone';
+    if (isGone(exchange.response)) return 'gone';
     this.diagnostics.look(request, raw);
     const visit = Visit.of(raw);
-    const passing = { request, raw, response, set, limits, visit };
+    const passing = { exchange, limits, visit };
     if (visit.charges.length === 0) return this.decideOn(passing, lane);
     // What cannot be decided here is not served, and so is not charged for by those before.
     try {
@@ -203,16 +206,16 @@ export class Gate<R extends HttpRequest> {
   }
 
   private decideOn(passing: Passing<R>, lane: Lane<R>): MaybePromise<Outcome> {
-    const call = this.callOf(passing.request, lane.cost);
+    const call = this.callOf(passing.exchange.request, lane.cost);
     return isPromise(call)
       ? call.then((known) => this.ask(passing, known))
       : this.ask(passing, call);
   }
 
   /** Gives back what a request was charged before, tells so in its headers, and throws what is wrong with it. */
-  private giveUp({ visit, set }: Passing<R>, error: unknown): Promise<never> {
+  private giveUp({ visit, exchange }: Passing<R>, error: unknown): Promise<never> {
     const fail = (): never => {
-      rateLimitHeaders(visit.decisions, this.forms, set, this.options);
+      rateLimitHeaders(visit.decisions, this.forms, exchange, this.options);
       throw error;
     };
     const undone = visit.cancel();
@@ -290,6 +293,7 @@ export class Gate<R extends HttpRequest> {
       }
       this.made.set(options, made);
       if (made.limit.shadow) this.hasShadows = true;
+      if (made.stage === 'preHandler') this.asksInPreHandler = true;
       // What counts its reservations in the store does so by slots.
       if (made.counts !== undefined) this.limiter.limits.holdSlots = true;
       return made;
@@ -317,15 +321,16 @@ export class Gate<R extends HttpRequest> {
   }
 
   private ask(passing: Passing<R>, call: Call): MaybePromise<Outcome> {
-    const shed = this.entrance && this.shed(this.entrance, call, passing.raw);
+    const { exchange } = passing;
+    const shed = this.entrance && this.shed(this.entrance, call, exchange.raw);
     if (shed !== undefined) {
       // It has no verdict that the headers could be told from.
-      passing.set('Retry-After', `${seconds(shed.retryAfterMs)}`);
-      passing.set('Cache-Control', 'no-store');
+      exchange.set('Retry-After', decimal(seconds(shed.retryAfterMs)));
+      exchange.set('Cache-Control', 'no-store');
       return this.conclude(passing, shed);
     }
     if (passing.limits.length === 0) return undefined;
-    const asked = this.charging.ask(passing.limits, passing.request, call);
+    const asked = this.charging.ask(passing.limits, exchange.request, call);
     return isPromise(asked)
       ? asked.then((all) => this.decide(passing, all))
       : this.decide(passing, asked);
@@ -345,27 +350,27 @@ export class Gate<R extends HttpRequest> {
   }
 
   private decide(passing: Passing<R>, asked: readonly Asked[]): MaybePromise<Outcome> {
-    const { visit, limits, request } = passing;
+    const { visit, limits, exchange } = passing;
     if (this.isClosed) throw new TollgateClosedGateError();
-    if (asked.includes('denied')) {
-      return this.conclude(passing, denied(limits, asked, request));
-    }
     const charges: BookedCharge[] = [];
-    const reserved: BookedCharge[] = [];
+    let reserved: BookedCharge[] | undefined;
     let applied = false;
     for (let i = 0; i < asked.length; i++) {
       const charge = asked[i] as Asked;
+      if (charge === 'denied') {
+        return this.conclude(passing, denied(limits, asked, exchange.request));
+      }
       if (charge !== undefined) applied = true;
       if (typeof charge !== 'object') continue;
       const again = visit.charges.length === 0 ? charge : visit.difference(charge);
       if (again === undefined) continue;
       charges.push(again);
-      if (limits[i]?.counts !== undefined) reserved.push(again);
+      if (limits[i]?.counts !== undefined) (reserved ??= []).push(again);
     }
     if (!applied) this.diagnostics.tell('TOLLGATE_NO_LIMIT');
     if (charges.length === 0) return visit.decision();
-    if (reserved.length > 0) {
-      return this.turns.decide(charges, reserved, passing.response, (decision) =>
+    if (reserved !== undefined) {
+      return this.turns.decide(charges, reserved, exchange.response, (decision) =>
         this.conclude(passing, decision),
       );
     }
@@ -397,7 +402,8 @@ export class Gate<R extends HttpRequest> {
 
   /** Tells of a decision, notes it on the request, shows it, and prepares what follows the response. */
   private conclude(passing: Passing<R>, decided: Decision): MaybePromise<Outcome> {
-    const { visit, response, request, set } = passing;
+    const { visit, exchange } = passing;
+    const { response } = exchange;
     const charges = decided.charges();
     const decision = this.holds.refuse(decided) ?? decided;
     this.limiter.notify(decision);
@@ -408,10 +414,10 @@ export class Gate<R extends HttpRequest> {
       return 'gone';
     }
     if (this.forms.length > 0 || !decision.allowed) {
-      rateLimitHeaders(visit.decisions, this.forms, set, this.options);
+      rateLimitHeaders(visit.decisions, this.forms, exchange, this.options);
     }
     if (!decision.allowed) {
-      this.reject(request, decision);
+      this.reject(exchange.request, decision);
       return undone === undefined ? decision : undone.then(() => decision);
     }
     if (this.hasShadows) this.log.add(decision);
@@ -423,18 +429,28 @@ export class Gate<R extends HttpRequest> {
     return decision.delayMs > 0 ? this.holds.hold(all, response) : all;
   }
 
-  private watch({ limits, visit, response }: Passing<R>, charges: readonly BookedCharge[]): void {
-    const provisional: Provisional[] = [];
+  /** Has a visit settle what depends on how the response ends. */
+  private watch({ limits, visit, exchange }: Passing<R>, charges: readonly BookedCharge[]): void {
+    let provisional: Provisional[] | undefined;
     let holdsSlot = false;
     for (const charge of charges) {
       if (charge.rule.holdsSlots) holdsSlot = true;
-      const says = countsOf(limits, charge.name);
-      if (says === undefined || charge.receipt === undefined) continue;
-      const counts = (status: number): boolean => this.charging.counted(charge, says, status);
-      this.turns.reservations.open(charge);
-      provisional.push({ charge, counts, known: () => this.turns.reservations.close(charge) });
+      const counts = countsOf(limits, charge.name);
+      if (counts === undefined || charge.receipt === undefined) continue;
+      (provisional ??= []).push(this.reserve(charge, counts));
     }
-    if (holdsSlot || provisional.length > 0) visit.watch(response, provisional);
+    if (holdsSlot || provisional !== undefined) visit.watch(exchange.response, provisional ?? []);
+  }
+
+  /** Notes that a charge may be given back. */
+  private reserve(charge: BookedCharge, counts: (status: number) => boolean): Provisional {
+    const { reservations } = this.turns;
+    reservations.open(charge);
+    return {
+      charge,
+      counts: (status) => this.charging.counted(charge, counts, status),
+      known: () => reservations.close(charge),
+    };
   }
 
   private reject(request: R, decision: Decision): void {

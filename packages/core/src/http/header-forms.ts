@@ -1,5 +1,6 @@
 import type { Verdict } from '../verdict.ts';
 import { fixedWindow, type Policy } from '../policy.ts';
+import { decimal } from './decimal.ts';
 
 /**
  * A way to write verdicts into a response. The drafts are revisions of draft-ietf-httpapi-ratelimit-headers; -08 to
@@ -7,7 +8,10 @@ import { fixedWindow, type Policy } from '../policy.ts';
  */
 export type HeaderForm = 'x-ratelimit' | 'draft-6' | 'draft-7' | 'draft-11';
 
-export type SetHeader = (name: string, value: string) => void;
+/** The head of a response, which is not written yet. */
+export interface ResponseHead {
+  set(name: string, value: string): void;
+}
 
 /** What a response says of its limits. */
 export interface Shown {
@@ -22,7 +26,7 @@ export interface Shown {
 
 export interface Form {
   readonly names: readonly string[];
-  readonly emit: (shown: Shown, set: SetHeader) => void;
+  readonly emit: (shown: Shown, head: ResponseHead) => void;
 }
 
 /** What of a policy's texts never changes. */
@@ -103,37 +107,36 @@ function countdown({ allowed, policy, resetAfterMs, retryAfterMs }: Verdict): nu
 }
 
 /** GitHub's names and encoding: the reset is in seconds since the epoch. Rounded up as a sum, not in its parts. */
-function emitXRateLimit({ binding, atMs }: Shown, set: SetHeader): void {
+function emitXRateLimit({ binding, atMs }: Shown, head: ResponseHead): void {
   if (binding === undefined) return;
   const resetMs = atMs + Math.max(binding.resetAfterMs, countdown(binding));
-  set('X-RateLimit-Limit', `${whole(binding.limit)}`);
-  set('X-RateLimit-Remaining', `${whole(binding.remaining)}`);
-  set('X-RateLimit-Reset', `${whole(Math.ceil(resetMs / 1_000))}`);
+  head.set('X-RateLimit-Limit', decimal(whole(binding.limit)));
+  head.set('X-RateLimit-Remaining', decimal(whole(binding.remaining)));
+  head.set('X-RateLimit-Reset', decimal(whole(Math.ceil(resetMs / 1_000))));
 }
 
 /** Draft-06 §4: three Items; the policies beside them. */
-function emitDraft6(shown: Shown, set: SetHeader): void {
+function emitDraft6(shown: Shown, head: ResponseHead): void {
   const { binding } = shown;
   if (binding === undefined) return;
-  set('RateLimit-Limit', `${whole(binding.limit)}`);
-  set('RateLimit-Remaining', `${whole(binding.remaining)}`);
-  set('RateLimit-Reset', `${seconds(countdown(binding))}`);
-  if (!shown.named) set('RateLimit-Policy', plainPolicies(shown.verdicts));
+  head.set('RateLimit-Limit', decimal(whole(binding.limit)));
+  head.set('RateLimit-Remaining', decimal(whole(binding.remaining)));
+  head.set('RateLimit-Reset', decimal(seconds(countdown(binding))));
+  if (!shown.named) head.set('RateLimit-Policy', plainPolicies(shown.verdicts));
 }
 
 /** Draft-07: the same three as one Dictionary. */
-function emitDraft7({ binding, verdicts }: Shown, set: SetHeader): void {
+function emitDraft7({ binding, verdicts }: Shown, head: ResponseHead): void {
   if (binding === undefined) return;
-  const reset = seconds(countdown(binding));
-  set(
-    'RateLimit',
-    `limit=${whole(binding.limit)}, remaining=${whole(binding.remaining)}, reset=${reset}`,
-  );
-  set('RateLimit-Policy', plainPolicies(verdicts));
+  const limit = decimal(whole(binding.limit));
+  const remaining = decimal(whole(binding.remaining));
+  const reset = decimal(seconds(countdown(binding)));
+  head.set('RateLimit', `limit=${limit}, remaining=${remaining}, reset=${reset}`);
+  head.set('RateLimit-Policy', plainPolicies(verdicts));
 }
 
 /** Draft-11 §3 and §4: Lists with an item per limit. `t` is left out where nothing more is to come, or nobody knows when. */
-function emitDraft11({ verdicts }: Shown, set: SetHeader): void {
+function emitDraft11({ verdicts }: Shown, head: ResponseHead): void {
   let limits = '';
   let policies = '';
   for (const verdict of verdicts) {
@@ -142,14 +145,14 @@ function emitDraft11({ verdicts }: Shown, set: SetHeader): void {
     policies = policies === '' ? item : `${policies}, ${item}`;
     if (!isCounted(verdict)) continue;
     if (limits !== '') limits += ', ';
-    limits += `"${verdict.name}";r=${whole(verdict.remaining)}`;
+    limits += `"${verdict.name}";r=${decimal(whole(verdict.remaining))}`;
     const next = verdict.nextAfterMs;
     if (next !== 0 && next !== Infinity && verdict.policy.algorithm !== 'concurrency') {
-      limits += `;t=${seconds(next)}`;
+      limits += `;t=${decimal(seconds(next))}`;
     }
   }
-  if (limits !== '') set('RateLimit', limits);
-  if (policies !== '') set('RateLimit-Policy', policies);
+  if (limits !== '') head.set('RateLimit', limits);
+  if (policies !== '') head.set('RateLimit-Policy', policies);
 }
 
 /** RateLimit-Policy up to -07. Of policies with one quota only the longest window's: they must differ (draft-06 §3.2). */

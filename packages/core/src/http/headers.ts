@@ -1,16 +1,17 @@
 import type { Decision } from '../decision.ts';
 import { paces, type Verdict } from '../verdict.ts';
 import { show, TollgateConfigError } from '../errors.ts';
+import { decimal } from './decimal.ts';
 import {
   FORMS,
   type HeaderForm,
   isCounted,
   isWindowed,
+  type ResponseHead,
   seconds,
-  type SetHeader,
 } from './header-forms.ts';
 
-export type { HeaderForm, SetHeader };
+export type { HeaderForm, ResponseHead };
 
 export const DEFAULT_FORMS: readonly HeaderForm[] = Object.freeze(['draft-6', 'draft-11']);
 
@@ -95,13 +96,13 @@ export function parseForms(value: unknown, path: string): readonly HeaderForm[] 
 }
 
 /**
- * Writes what all decisions of a response say together, through `set(name, value)`: the fields of each form, and on a
+ * Writes what all decisions of a response say together into its head: the fields of each form, and on a
  * refusal `Cache-Control` and (unless no wait helps) `Retry-After`, whatever the forms. Nothing without a verdict.
  */
 export function rateLimitHeaders(
   decisions: readonly Decision[],
   forms: readonly HeaderForm[],
-  set: SetHeader,
+  head: ResponseHead,
   { concurrencyRetryAfter = 1 }: HeaderOptions = {},
 ): void {
   const verdicts = visible(decisions);
@@ -111,13 +112,13 @@ export function rateLimitHeaders(
     for (const decision of decisions) atMs = Math.max(atMs, decision.atMs);
     const binding = bindingOf(verdicts, refused);
     const shown = { verdicts, binding, atMs, named: forms.includes('draft-11') };
-    for (const form of forms) FORMS[form].emit(shown, set);
+    for (const form of forms) FORMS[form].emit(shown, head);
   }
   if (!refused) return;
   const wait = retryAfter(decisions, concurrencyRetryAfter * 1_000);
   // Delay-seconds rather than a date (RFC 9110 §10.2.3): clocks differ.
-  if (wait !== Infinity) set('Retry-After', `${seconds(wait)}`);
-  set('Cache-Control', 'no-store');
+  if (wait !== Infinity) head.set('Retry-After', decimal(seconds(wait)));
+  head.set('Cache-Control', 'no-store');
 }
 
 /** Milliseconds until every refusing verdict would admit, Infinity for never. */

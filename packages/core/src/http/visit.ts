@@ -7,6 +7,9 @@ import { whenOver } from './leaving.ts';
 /** One name for all copies of this module, so that an ESM and a CommonJS gate know of one another. */
 const VISIT = Symbol.for('tollgate.visit');
 
+/** What most visits have none of. */
+const NONE: readonly never[] = Object.freeze([]);
+
 /** Stands for the status of a request that went away before it was answered in full. */
 const UNANSWERED = 499;
 
@@ -24,9 +27,9 @@ export interface Provisional {
  */
 export class Visit {
   /** In the order made. */
-  decisions: Decision[] = [];
-  readonly charges: BookedCharge[] = [];
-  private readonly provisional: Provisional[] = [];
+  decisions: readonly Decision[] = NONE;
+  charges: readonly BookedCharge[] = NONE;
+  private provisional: readonly Provisional[] = NONE;
   private watched = false;
   private answered = false;
 
@@ -36,9 +39,8 @@ export class Visit {
   }
 
   add(decision: Decision, charges: readonly BookedCharge[]): void {
-    this.decisions.push(decision);
-    if (!decision.allowed) return;
-    for (const charge of charges) this.charges.push(charge);
+    this.decisions = joined(this.decisions, [decision]);
+    if (decision.allowed) this.charges = joined(this.charges, charges);
   }
 
   /** All decisions as one; undefined before the first. */
@@ -69,7 +71,7 @@ export class Visit {
 
   /** Settles provisional charges and frees slots once the response is over, however it ends. */
   watch(response: ServerResponse, provisional: readonly Provisional[]): void {
-    this.provisional.push(...provisional);
+    this.provisional = joined(this.provisional, provisional);
     if (this.watched) return;
     this.watched = true;
     // Asked later, a response that Fastify's inject() made up would deny it.
@@ -88,4 +90,9 @@ export class Visit {
     }
     for (const decision of this.decisions) void decision.release();
   }
+}
+
+/** Both lists as one, which for most requests is the second. */
+function joined<T>(first: readonly T[], second: readonly T[]): readonly T[] {
+  return first.length === 0 ? second : [...first, ...second];
 }
