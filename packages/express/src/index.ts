@@ -68,6 +68,7 @@ class ExpressExchange implements Exchange<Request> {
   readonly request: Request;
   readonly raw: IncomingMessage;
   readonly response: Response;
+  private setHeader: Response['setHeader'] | undefined = undefined;
 
   constructor(request: Request, response: Response) {
     this.request = request;
@@ -76,7 +77,15 @@ class ExpressExchange implements Exchange<Request> {
   }
 
   set(name: string, value: string): void {
-    if (!this.response.headersSent) this.response.setHeader(name, value);
+    // Looked up once, since V8 knows no shape of a request or response of Express's and has to search for its members.
+    // eslint-disable-next-line typescript/unbound-method -- it is called with its response
+    this.setHeader ??= this.response.setHeader;
+    try {
+      this.setHeader.call(this.response, name, value);
+    } catch (error) {
+      // Else it was begun by somebody before the gate.
+      if (!this.response.headersSent) throw error;
+    }
   }
 }
 

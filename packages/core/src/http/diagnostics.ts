@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import type { Logger } from '../logger.ts';
 import type { HttpRequest } from './request.ts';
 
@@ -38,8 +37,8 @@ export class Diagnostics<R extends HttpRequest> {
   }
 
   /** Looks at the first request that came through a proxy, or says so. */
-  look(request: R, raw: IncomingMessage): void {
-    if (this.sawForwarded || !isForwarded(raw)) return;
+  look(request: R, rawHeaders: readonly string[]): void {
+    if (this.sawForwarded || !isForwarded(rawHeaders)) return;
     this.sawForwarded = true;
     const trust = this.proxyTrust(request);
     if (trust === 'none') this.tell('TOLLGATE_UNTRUSTED_PROXY');
@@ -66,7 +65,7 @@ export class Diagnostics<R extends HttpRequest> {
  * Whether a request has come through a proxy that says so. Node makes an object of headers when it is first asked for,
  * which takes longer than a look through them as they came.
  */
-function isForwarded({ rawHeaders }: IncomingMessage): boolean {
+function isForwarded(rawHeaders: readonly string[]): boolean {
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] as string;
     if (name.length === FORWARDED.length && name.toLowerCase() === FORWARDED) return true;

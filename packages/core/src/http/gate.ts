@@ -86,8 +86,6 @@ const NO_CALL: Call = { priority: undefined, cost: undefined };
 export class Gate<R extends HttpRequest> {
   /** The limiter of all the gate's limits, those of its routes included. */
   readonly limiter: Limiter;
-  /** Whether any limit is asked at the stage `preHandler`. */
-  asksInPreHandler = false;
   private readonly staged: boolean;
   private readonly options: GateOptions<R>;
   private readonly forms: readonly HeaderForm[];
@@ -101,6 +99,7 @@ export class Gate<R extends HttpRequest> {
   private readonly entrance: Entrance | undefined;
   private readonly made = new Map<GateLimitOptions<R>, GateLimit<R>>();
   private readonly own: readonly GateLimit<R>[];
+  private hasPreHandler = false;
   /** Whether any limit is in shadow mode, whose refusals of admitted requests are counted. */
   private hasShadows = false;
   private isClosed = false;
@@ -174,6 +173,11 @@ export class Gate<R extends HttpRequest> {
     };
   }
 
+  /** Whether any limit, of a route too, is asked at the stage `preHandler`. */
+  get asksInPreHandler(): boolean {
+    return this.hasPreHandler;
+  }
+
   /** Whether nothing is asked at a stage. The shedder is with the first limits, or alone where there are none. */
   isOpen({ limits }: Lane<R>, stage: Stage): boolean {
     if (limits[stage].length > 0) return false;
@@ -190,8 +194,9 @@ export class Gate<R extends HttpRequest> {
     const { request, raw } = exchange;
     if (this.isOpen(lane, stage) || this.isExempt(request)) return undefined;
     if (isGone(exchange.response)) return 'gone';
-    this.diagnostics.look(request, raw);
-    const visit = Visit.of(raw);
+    const { rawHeaders } = raw;
+    this.diagnostics.look(request, rawHeaders);
+    const visit = Visit.of(rawHeaders);
     const passing = { exchange, limits, visit };
     if (visit.charges.length === 0) return this.decideOn(passing, lane);
     // What cannot be decided here is not served, and so is not charged for by those before.
@@ -208,7 +213,7 @@ export class Gate<R extends HttpRequest> {
   private decideOn(passing: Passing<R>, lane: Lane<R>): MaybePromise<Outcome> {
     const call = this.callOf(passing.exchange.request, lane.cost);
     return isPromise(call)
-      ? call.then((known) => this.ask(passing, known))
+      ? call.then((known) => hasLeft(passing) ?? this.ask(passing, known))
       : this.ask(passing, call);
   }
 
@@ -250,7 +255,7 @@ export class Gate<R extends HttpRequest> {
     const status = statusOf(decision.reason);
     const { problem } = this.options;
     if (problem === undefined) {
-      return { status, type: PROBLEM_TYPE, body: problemBytes(Visit.of(raw).decisions) };
+      return { status, type: PROBLEM_TYPE, body: problemBytes(Visit.of(raw.rawHeaders).decisions) };
     }
     const shaped = (body: unknown): Refusal => {
       if (typeof body === 'string') {
@@ -293,7 +298,7 @@ export class Gate<R extends HttpRequest> {
       }
       this.made.set(options, made);
       if (made.limit.shadow) this.hasShadows = true;
-      if (made.stage === 'preHandler') this.asksInPreHandler = true;
+      if (made.stage === 'preHandler') this.hasPreHandler = true;
       // What counts its reservations in the store does so by slots.
       if (made.counts !== undefined) this.limiter.limits.holdSlots = true;
       return made;
@@ -332,7 +337,7 @@ export class Gate<R extends HttpRequest> {
     if (passing.limits.length === 0) return undefined;
     const asked = this.charging.ask(passing.limits, exchange.request, call);
     return isPromise(asked)
-      ? asked.then((all) => this.decide(passing, all))
+      ? asked.then((all) => hasLeft(passing) ?? this.decide(passing, all))
       : this.decide(passing, asked);
   }
 
@@ -371,12 +376,12 @@ export class Gate<R extends HttpRequest> {
     if (charges.length === 0) return visit.decision();
     if (reserved !== undefined) {
       return this.turns.decide(charges, reserved, exchange.response, (decision) =>
-        this.conclude(passing, decision),
+        this.conclude(passing, decision, true),
       );
     }
     const decision = this.limiter.decide(charges, 'consume', false);
     return isPromise(decision)
-      ? decision.then((late) => this.conclude(passing, late))
+      ? decision.then((late) => this.conclude(passing, late, true))
       : this.conclude(passing, decision);
   }
 
@@ -401,7 +406,7 @@ export class Gate<R extends HttpRequest> {
   }
 
   /** Tells of a decision, notes it on the request, shows it, and prepares what follows the response. */
-  private conclude(passing: Passing<R>, decided: Decision): MaybePromise<Outcome> {
+  private conclude(passing: Passing<R>, decided: Decision, waited = false): MaybePromise<Outcome> {
     const { visit, exchange } = passing;
     const { response } = exchange;
     const charges = decided.charges();
@@ -409,10 +414,7 @@ export class Gate<R extends HttpRequest> {
     this.limiter.notify(decision);
     const undone = decision.allowed ? undefined : visit.cancel();
     visit.add(decision, charges);
-    if (isGone(response)) {
-      void visit.cancel();
-      return 'gone';
-    }
+    if (waited && hasLeft(passing)) return 'gone';
     if (this.forms.length > 0 || !decision.allowed) {
       rateLimitHeaders(visit.decisions, this.forms, exchange, this.options);
     }
@@ -463,6 +465,13 @@ export class Gate<R extends HttpRequest> {
       report(error);
     }
   }
+}
+
+/** Whether the client has left while something was waited for: what was charged is given back then. */
+function hasLeft<R>({ visit, exchange }: Passing<R>): 'gone' | undefined {
+  if (!isGone(exchange.response)) return undefined;
+  void visit.cancel();
+  return 'gone';
 }
 
 /** Which outcomes a limit counts. On the path of every request, where find() would make a closure. */

@@ -10,6 +10,7 @@ export type HeaderForm = 'x-ratelimit' | 'draft-6' | 'draft-7' | 'draft-11';
 
 /** The head of a response, which is not written yet. */
 export interface ResponseHead {
+  /** Sets a field. */
   set(name: string, value: string): void;
 }
 
