@@ -118,10 +118,13 @@ function share({ remaining, limit }: Verdict): number {
 /** The gravest of the reasons of those that may refuse. */
 export function gravest(verdicts: readonly Verdict[]): Reason {
   let reason: Reason = 'ok';
-  for (const verdict of verdicts) {
-    if (!verdict.shadow && GRAVITY[verdict.reason] > GRAVITY[reason]) reason = verdict.reason;
-  }
+  for (const verdict of verdicts) if (!verdict.shadow) reason = graver(reason, verdict.reason);
   return reason;
+}
+
+/** The graver of two reasons. */
+export function graver(one: Reason, other: Reason): Reason {
+  return GRAVITY[other] > GRAVITY[one] ? other : one;
 }
 
 /** The least exact source; none where there is no verdict. */

@@ -1,5 +1,5 @@
 import type { Decision } from '../decision.ts';
-import type { Reason } from '../verdict.ts';
+import { graver, type Reason } from '../verdict.ts';
 import { TollgateArgumentError } from '../errors.ts';
 
 /** The media type of a problem (RFC 9457 §6.1). */
@@ -21,6 +21,8 @@ interface Kind {
   readonly status: number;
   readonly type: string;
   readonly title: string;
+  /** By the names of the limits that refused. */
+  readonly bodies: Map<string, Buffer>;
 }
 
 const REGISTRY = 'https://iana.org/assignments/http-problem-types#';
@@ -29,31 +31,31 @@ const REDUCED_CAPACITY: Kind = {
   status: 503,
   type: `${REGISTRY}temporary-reduced-capacity`,
   title: 'Request cannot be satisfied due to temporary server capacity constraints',
+  bodies: new Map(),
 };
 
-/** The problem types of draft-11 §5, the gravest reason first. */
+/** The problem types of draft-11 §5. */
 const KINDS: Readonly<Record<Refusal, Kind>> = {
   'store-unavailable': REDUCED_CAPACITY,
   // A client that is not wanted violates no quota; the type says no more than the status (RFC 9457 §4.2.1).
-  denied: { status: 403, type: 'about:blank', title: 'Forbidden' },
+  denied: { status: 403, type: 'about:blank', title: 'Forbidden', bodies: new Map() },
   banned: {
     status: 429,
     type: `${REGISTRY}abnormal-usage-detected`,
     title: 'Request not satisfied due to detection of abnormal request pattern',
+    bodies: new Map(),
   },
   overloaded: REDUCED_CAPACITY,
   limited: {
     status: 429,
     type: `${REGISTRY}quota-exceeded`,
     title: 'Request cannot be satisfied as assigned quota has been exceeded',
+    bodies: new Map(),
   },
 };
 
-const GRAVEST_FIRST = Object.keys(KINDS) as Refusal[];
-
-/** More bodies than an application has sets of limits that refuse together; beyond it the oldest is made anew. */
+/** Of a kind: more than an application has sets of limits that refuse together. Beyond it the oldest is made anew. */
 const MOST_BODIES = 1_000;
-const bodies = new Map<string, Buffer>();
 
 /** The status that answers a reason: 200 for `ok`, else 403, 429 or 503. */
 export function statusOf(reason: Reason): number {
@@ -62,9 +64,9 @@ export function statusOf(reason: Reason): number {
 
 /** The gravest reason of all decisions. */
 function gravest(decisions: readonly Decision[]): Refusal {
-  for (const reason of GRAVEST_FIRST) {
-    for (const decision of decisions) if (decision.reason === reason) return reason;
-  }
+  let reason: Reason = 'ok';
+  for (const decision of decisions) reason = graver(reason, decision.reason);
+  if (reason !== 'ok') return reason;
   throw new TollgateArgumentError('No decision refuses, so there is no problem to describe.');
 }
 
@@ -105,11 +107,11 @@ export function problemBody(decisions: readonly Decision[]): Problem {
 export function problemBytes(decisions: readonly Decision[]): Buffer {
   const reason = gravest(decisions);
   const names = refusing(decisions, reason);
-  const id = `${reason} ${names}`;
-  const known = bodies.get(id);
+  const { bodies } = KINDS[reason];
+  const known = bodies.get(names);
   if (known !== undefined) return known;
   const body = Buffer.from(JSON.stringify(describe(reason, names)));
   if (bodies.size >= MOST_BODIES) bodies.delete(bodies.keys().next().value ?? '');
-  bodies.set(id, body);
+  bodies.set(names, body);
   return body;
 }
