@@ -103,6 +103,11 @@ export interface Twin {
   readonly remaining: string;
   /** Sets `resetAfter`. */
   readonly resetAfter: string;
+  /**
+   * Sets `ends` to the instant at which the state that `text` holds is whole again, unless it is already; only where
+   * that follows from the state alone, whatever the rule is.
+   */
+  readonly ends?: string;
   readonly add: string;
   readonly refund: string;
   /** Sets `given` if there was something to give back. */

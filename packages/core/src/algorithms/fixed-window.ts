@@ -105,11 +105,12 @@ export class FixedWindowRule implements Rule {
   }
 }
 
+const LAYOUT = '<i7i6i7I4';
 const START = 'floor((now + offset) / window) * window - offset';
 
 export const fixedWindowTwin: Twin = {
   numbers: ['quota', 'window'],
-  layout: '<i7i6i7I4',
+  layout: LAYOUT,
   roll: /* lua */ `
     healed = state[1] > now
     if healed or now >= state[1] + state[2] or state[3] == 0 then
@@ -125,6 +126,9 @@ export const fixedWindowTwin: Twin = {
     end`,
   remaining: 'remaining = max(0, quota - state[3])',
   resetAfter: 'resetAfter = state[3] == 0 and 0 or state[1] + state[2] - now',
+  ends: /* lua */ `
+    local start, length, count = unpacked('${LAYOUT}', text)
+    if count > 0 then ends = start + length end`,
   add: /* lua */ `
     local start = ${START}
     if start + window > state[1] + state[2] then

@@ -177,9 +177,11 @@ const WEIGHTED = `${COUNTED}
     local left = whole - floor((now - state[1]) / fine)
     ${shareTwin('weighted', 'state[4]', 'left', 'whole')}`;
 
+const LAYOUT = '<i7i6i7i7I4I4';
+
 export const slidingWindowTwin: Twin = {
   numbers: ['quota', 'window', 'tick'],
-  layout: '<i7i6i7i7I4I4',
+  layout: LAYOUT,
   roll: /* lua */ `
     healed = state[1] > now
     if state[2] ~= 0 then
@@ -222,6 +224,13 @@ export const slidingWindowTwin: Twin = {
       resetAfter = state[1] + 2 * state[2] - now
     else
       resetAfter = state[4] > 0 and state[1] + state[2] - now or 0
+    end`,
+  ends: /* lua */ `
+    local start, length, count, previous = unpacked('${LAYOUT}', text)
+    if count > 0 then
+      ends = start + 2 * length
+    elseif previous > 0 then
+      ends = start + length
     end`,
   add: /* lua */ `
     if window > state[2] then

@@ -1,7 +1,16 @@
 import type { Twin } from '../algorithm.ts';
 import { TWINS } from '../algorithms/index.ts';
 
-type Block = 'roll' | 'wait' | 'delay' | 'remaining' | 'resetAfter' | 'add' | 'refund' | 'giveBack';
+type Block =
+  | 'roll'
+  | 'wait'
+  | 'delay'
+  | 'remaining'
+  | 'resetAfter'
+  | 'ends'
+  | 'add'
+  | 'refund'
+  | 'giveBack';
 
 /** Algorithms up to this one keep their state in a string. */
 export const LAST_IN_STRING: number = TWINS.filter(([, { layout }]) => layout !== undefined).length;
