@@ -18,7 +18,8 @@ const exclude = [
 ];
 const core = 'packages/core/test/**/*.test.ts';
 // They stop time, for whoever comes next too when modules are shared.
-const stopped = 'packages/core/test/{concurrency,memory-store,refusals,shedder,waiting*}.test.ts';
+const stopped =
+  'packages/core/test/{concurrency,deadlines,memory-store,refusals,shedder,waiting*}.test.ts';
 const http = 'test/http/**/*.test.ts';
 
 export default defineConfig({

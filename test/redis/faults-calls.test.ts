@@ -64,6 +64,20 @@ test('what was asked before there was a connection is not sent once there is one
   expect((await other.peek({ a: 'k' })).remaining).toBe(100);
 });
 
+test('a deadline keeps the process alive only while its call is under way', async () => {
+  const site = await Site.open();
+  const { limiter } = limiterOn(storeAt(site.proxy.port, PATIENT));
+  await limiter.consume({ a: 'k' });
+  // Those that keep the process alive.
+  const timers = (): number =>
+    process.getActiveResourcesInfo().filter((resource) => resource === 'Timeout').length;
+  const before = timers();
+  const asked = limiter.consume({ a: 'k' });
+  expect(timers()).toBe(before + 1);
+  await asked;
+  expect(timers()).toBe(before);
+});
+
 test('SCRIPT FLUSH between and during calls is no fault: each is charged once', async () => {
   const site = await Site.open();
   const { limiter, errors } = limiterOn(storeAt(site.proxy.port, { ...PATIENT, batch: false }));

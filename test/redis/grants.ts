@@ -164,7 +164,7 @@ export async function round(client: Redis, sha: string, algorithm: Leasable): Pr
           model.ban(now, Math.min(units, 1e12));
       }
     }
-    const reply = new Reply(await client.callBuffer('EVALSHA', sha, ...call.args(now)));
+    const reply = new Reply(await client.callBuffer('EVALSHA', ...call.args(sha, now)));
     for (const check of checks) check(reply);
   }
   return seen;

@@ -1,3 +1,3 @@
 export { type RedisClient } from './redis/clients.ts';
-export { type BreakerOptions } from './redis/guard.ts';
+export { type BreakerOptions } from './redis/breaker.ts';
 export { type RedisStore, redisStore, type RedisStoreOptions } from './redis/store.ts';

@@ -1,35 +1,7 @@
 import { performance } from 'node:perf_hooks';
+import { type Caller, Group, type Item } from './group.ts';
 import { Reply } from './reply.ts';
 import { ScriptCall } from './script-call.ts';
-
-/** Something the script is asked. */
-export interface Item<T> {
-  /** The keys that it cannot do without. */
-  readonly keys: readonly string[];
-  write(call: ScriptCall): void;
-  /** Reads its part of the reply. */
-  read(reply: Reply): T;
-  /** Whether `other` may be asked together with this one: the same of the same key. */
-  isLike?(other: Item<unknown>): boolean;
-  /** Asks for several that are alike, this one among them. */
-  fold?(alike: readonly Item<T>[]): Item<readonly T[]>;
-}
-
-/** @param write makes the call, with the keys of bans or without. */
-type Sender = (write: (withBans: boolean) => ScriptCall, madeAt: number) => Promise<unknown>;
-
-interface Caller<T> {
-  readonly item: Item<T>;
-  readonly resolve: (value: T) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** Callers whose items are alike. */
-interface Group<T> {
-  readonly callers: Caller<T>[];
-  /** When the first of them asked. */
-  readonly madeAt: number;
-}
 
 /**
  * Bounds of one script call, which keep it well under half a millisecond. They are low, so that what is asked at once goes
@@ -37,7 +9,43 @@ interface Group<T> {
  */
 const MOST_GROUPS = 32;
 const MOST_KEYS = 96;
-const MOST_ALIKE = 256;
+
+/** What goes as one script call. */
+export class Batch {
+  private readonly groups: readonly Group<unknown>[];
+
+  constructor(groups: readonly Group<unknown>[]) {
+    this.groups = groups;
+  }
+
+  /** When the first of all callers asked. */
+  get madeAt(): number {
+    let earliest = Infinity;
+    for (const { madeAt } of this.groups) if (madeAt < earliest) earliest = madeAt;
+    return earliest;
+  }
+
+  /** Makes the call, with the keys of bans or without. */
+  write(withBans: boolean): ScriptCall {
+    const call = new ScriptCall(withBans);
+    for (const group of this.groups) group.write(call);
+    return call;
+  }
+
+  /** Tells all callers what was answered. */
+  answer(answer: unknown): void {
+    try {
+      const reply = new Reply(answer);
+      for (const group of this.groups) group.answer(reply);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  fail(error: unknown): void {
+    for (const group of this.groups) group.fail(error);
+  }
+}
 
 /**
  * Gathers what is asked while a call is under way, and sends it as one. What is asked while nothing is goes out at once,
@@ -45,7 +53,7 @@ const MOST_ALIKE = 256;
  * in between: the answers are those of asking one after the other.
  */
 export class Batches {
-  private readonly send: Sender;
+  private readonly send: (batch: Batch) => void;
   private readonly isIdle: () => boolean;
   private readonly coalesce: boolean;
   private waiting: Group<unknown>[] = [];
@@ -56,7 +64,7 @@ export class Batches {
   private open = new Map<string, Group<unknown>>();
   private scheduled = false;
 
-  constructor(send: Sender, isIdle: () => boolean, coalesce: boolean) {
+  constructor(send: (batch: Batch) => void, isIdle: () => boolean, coalesce: boolean) {
     this.send = send;
     this.isIdle = isIdle;
     this.coalesce = coalesce;
@@ -67,8 +75,7 @@ export class Batches {
     return new Promise<T>((resolve, reject) => {
       const caller = { item, resolve, reject } as Caller<unknown>;
       if (!this.coalesce || (this.isIdle() && this.waiting.length === 0)) {
-        this.flush([{ callers: [caller], madeAt }]);
-        return;
+        return this.send(new Batch([new Group(caller, madeAt)]));
       }
       this.add(caller, madeAt);
       if (this.scheduled) return;
@@ -80,14 +87,8 @@ export class Batches {
   private add(caller: Caller<unknown>, madeAt: number): void {
     const { item } = caller;
     const [key = ''] = item.keys;
-    const group = this.open.get(key);
-    const first = group?.callers[0];
-    const joins = first !== undefined && item.isLike?.(first.item) === true;
-    if (group !== undefined && joins && group.callers.length < MOST_ALIKE) {
-      group.callers.push(caller);
-      return;
-    }
-    const own = { callers: [caller], madeAt };
+    if (this.open.get(key)?.takes(caller) === true) return;
+    const own = new Group(caller, madeAt);
     this.waiting.push(own);
     if (item.isLike === undefined) {
       // It may change what others ask of, such as who is banned.
@@ -106,49 +107,15 @@ export class Batches {
     let batch: Group<unknown>[] = [];
     let keys = 0;
     for (const group of all) {
-      const more = group.callers[0]?.item.keys.length ?? 0;
+      const more = group.keys.length;
       if (batch.length === MOST_GROUPS || (batch.length > 0 && keys + more > MOST_KEYS)) {
-        this.flush(batch);
+        this.send(new Batch(batch));
         batch = [];
         keys = 0;
       }
       batch.push(group);
       keys += more;
     }
-    if (batch.length > 0) this.flush(batch);
+    if (batch.length > 0) this.send(new Batch(batch));
   }
-
-  private flush(batch: readonly Group<unknown>[]): void {
-    const asked = batch.map(({ callers }) => askedOf(callers));
-    const write = (withBans: boolean): ScriptCall => {
-      const call = new ScriptCall(withBans);
-      for (const { item } of asked) item.write(call);
-      return call;
-    };
-    const madeAt = batch.reduce((least, group) => Math.min(least, group.madeAt), Infinity);
-    this.send(write, madeAt)
-      .then((answer) => {
-        const reply = new Reply(answer);
-        for (const { item, tell } of asked) tell(item.read(reply));
-      })
-      // Those who have their answer already are not told of what came after it.
-      .catch((error: unknown) => {
-        for (const { callers } of batch) for (const { reject } of callers) reject(error);
-      });
-  }
-}
-
-/** What is asked for callers, and how they are told. */
-function askedOf(callers: readonly Caller<unknown>[]): {
-  readonly item: Item<unknown>;
-  readonly tell: (answer: unknown) => void;
-} {
-  const [first] = callers as readonly [Caller<unknown>];
-  const { item } = first;
-  if (callers.length === 1 || item.fold === undefined) return { item, tell: first.resolve };
-  const fold = item.fold(callers.map((caller) => caller.item));
-  const tell = (answers: readonly unknown[]): void => {
-    for (let i = 0; i < callers.length; i++) callers[i]?.resolve(answers[i]);
-  };
-  return { item: fold, tell: tell as (answer: unknown) => void };
 }

@@ -1,8 +1,8 @@
-/** A script, how many keys follow, these, and what else it is told. */
-export type ScriptCommand = readonly (string | Buffer)[];
+/** A script or its digest, how many keys follow, these, and what else it is told. */
+export type ScriptArgs = readonly (string | Buffer)[];
 
-/** Where in it the first key is. */
-export const FIRST_KEY = 3;
+/** Where in them the first key is. */
+export const FIRST_KEY = 2;
 
 /** What the store needs of a Redis client, whichever it is. */
 export interface Connection {
@@ -16,7 +16,7 @@ export interface Connection {
   /** Sends a command once. The client must neither queue nor repeat it. `key` says which node of a cluster. */
   send(command: readonly string[], key: string | undefined): Promise<unknown>;
   /** The same for a script with keys, which is told bytes and answers with bytes. */
-  evaluate(command: ScriptCommand): Promise<unknown>;
+  evaluate(name: 'EVALSHA' | 'EVAL', args: ScriptArgs): Promise<unknown>;
   /** Tells of errors of the connection, which a client would otherwise throw. */
   onError(listener: (error: unknown) => void): void;
   /** Gives up a connection that answers no more, and makes it anew. A client that is shared is left alone. */

@@ -2,7 +2,7 @@ import type { State } from '../algorithm.ts';
 import { SingleAnswer, verdictFrom } from '../answer.ts';
 import type { Answer, Charge, Mode } from '../store.ts';
 import { type Verdict, verdictOf } from '../verdict.ts';
-import type { Item } from './batch.ts';
+import type { Item } from './group.ts';
 import { chargeName, type ChargeWriter } from './charge-writer.ts';
 import { OPS } from './ops.ts';
 import type { Reply } from './reply.ts';

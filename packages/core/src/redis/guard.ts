@@ -1,60 +1,16 @@
 import { performance } from 'node:perf_hooks';
-import { show, TollgateConfigError, TollgateStoreError } from '../errors.ts';
+import { TollgateStoreError } from '../errors.ts';
 import { storeCalls, storeHealth } from '../events.ts';
-import { refuseUnknown } from '../limits.ts';
 import type { Health } from '../store.ts';
+import type { BreakerOptions } from './breaker.ts';
 import type { Connection } from './clients.ts';
+import { type Deadline, Deadlines } from './deadlines.ts';
 
-export interface BreakerOptions {
-  /** Failures in a row after which the store is no longer asked; default 5. */
-  readonly failures?: number;
-  /** How often a store that is down is probed, in milliseconds; default 250. */
-  readonly probeMs?: number;
-}
-
-const OPTIONS = ['failures', 'probeMs'] as const;
-/** setTimeout and setInterval take 31 bits. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 /** Probes in a row without any answer after which the connection is taken for dead, and made anew. */
 const SILENT_PROBES = 2;
 /** How long a new connection may take while the store is down; twice as long after each that took longer. */
 const PATIENCE_MS = 1_000;
 const MOST_PATIENCE_MS = 16_000;
-
-/** @throws TollgateConfigError for a deadline or a breaker that cannot work. */
-export function checkGuard(deadlineMs: unknown, breaker: unknown): void {
-  if (deadlineMs !== undefined && !isDuration(deadlineMs)) {
-    throw new TollgateConfigError(
-      'deadlineMs',
-      `expected a number of milliseconds above 0, got ${show(deadlineMs)}`,
-    );
-  }
-  if (breaker === undefined) return;
-  if (typeof breaker !== 'object' || breaker === null || Array.isArray(breaker)) {
-    throw new TollgateConfigError(
-      'breaker',
-      `expected options such as { failures: 5, probeMs: 250 }, got ${show(breaker)}`,
-    );
-  }
-  refuseUnknown(breaker, OPTIONS, 'breaker');
-  const { failures, probeMs } = breaker as Record<(typeof OPTIONS)[number], unknown>;
-  if (failures !== undefined && !(Number.isSafeInteger(failures) && (failures as number) > 0)) {
-    throw new TollgateConfigError(
-      'breaker.failures',
-      `expected a whole number of 1 or more, got ${show(failures)}`,
-    );
-  }
-  if (probeMs !== undefined && !isDuration(probeMs)) {
-    throw new TollgateConfigError(
-      'breaker.probeMs',
-      `expected a number of milliseconds above 0, got ${show(probeMs)}`,
-    );
-  }
-}
-
-function isDuration(value: unknown): boolean {
-  return typeof value === 'number' && value > 0 && value <= LONGEST_TIMER_MS;
-}
 
 /**
  * Stands between a store and Redis: no call lasts longer than its deadline, and after some failures in a row calls fail
@@ -68,6 +24,7 @@ export class Guard {
   private readonly failuresToOpen: number;
   private readonly probeMs: number;
   private readonly mostInFlight: number;
+  private readonly deadlines = new Deadlines();
   /** Resolves when the connection is ready for the first time. */
   private readonly firstReady: Promise<void>;
   private wasReady = false;
@@ -129,25 +86,30 @@ export class Guard {
    * @returns a promise that rejects with TollgateStoreError when Redis cannot answer in time. The call may have been
    * carried out nevertheless.
    */
-  async call<T>(send: () => Promise<T>, madeAt: number): Promise<T> {
-    if (this.outage !== undefined) throw this.outage;
-    if (this.inFlight >= this.mostInFlight) throw this.crowded();
+  call<T>(send: () => Promise<T>, madeAt: number): Promise<T> {
+    if (this.outage !== undefined) return Promise.reject(this.outage);
+    if (this.inFlight >= this.mostInFlight) return Promise.reject(this.crowded());
     const sentAt = performance.now();
-    const leftMs = this.deadlineMs - (sentAt - madeAt);
+    const expiresAt = madeAt + this.deadlineMs;
     // Nothing was sent, so nothing was learnt about Redis.
-    if (leftMs <= 0) throw this.failure('this process was busy until the deadline had passed');
-    try {
-      const value = await this.inTime(send, leftMs);
-      this.failures = 0;
-      if (storeCalls.hasSubscribers) this.tellOf(sentAt, undefined);
-      return value;
-    } catch (error) {
-      const cause = (this.lastError = bare(error));
-      if (storeCalls.hasSubscribers) this.tellOf(sentAt, cause);
-      const failure = this.failure(`the store failed: ${cause.message}`, cause);
-      if (++this.failures >= this.failuresToOpen) this.open(failure);
-      throw failure;
+    if (expiresAt <= sentAt) {
+      return Promise.reject(this.failure('this process was busy until the deadline had passed'));
     }
+    return new Promise((resolve, reject) => {
+      const done = (value: T): void => {
+        this.failures = 0;
+        if (storeCalls.hasSubscribers) this.tellOf(sentAt, undefined);
+        resolve(value);
+      };
+      const failed = (error: unknown): void => {
+        const cause = (this.lastError = bare(error));
+        if (storeCalls.hasSubscribers) this.tellOf(sentAt, cause);
+        const failure = this.failure(`the store failed: ${cause.message}`, cause);
+        if (++this.failures >= this.failuresToOpen) this.open(failure);
+        reject(failure);
+      };
+      this.start(send, expiresAt, done, failed);
+    });
   }
 
   close(): void {
@@ -155,47 +117,62 @@ export class Guard {
     clearInterval(this.probe);
   }
 
+  /** Promises the outcome of a call that is made now, whatever was learnt about Redis. */
+  private inTime(send: () => Promise<void>): Promise<void> {
+    const expiresAt = performance.now() + this.deadlineMs;
+    return new Promise((resolve, reject) => this.start(send, expiresAt, resolve, reject));
+  }
+
   private tellOf(sentAt: number, error: Error | undefined): void {
     storeCalls.publish({ name: this.name, durationMs: performance.now() - sentAt, error });
   }
 
-  private inTime<T>(send: () => Promise<T>, leftMs: number): Promise<T> {
-    return new Promise((resolve, reject) => {
-      let late = false;
-      const expire = (): void => {
-        late = true;
-        reject(new Error(this.wasReady ? `no answer within ${this.deadlineMs} ms` : this.absent()));
-      };
-      // What has arrived while this process was busy is read first.
-      const timer = setTimeout(() => setImmediate(expire), leftMs);
-      // Whichever comes second is nobody's any more.
-      this.sent(send, () => late).then(
-        (value) => {
-          clearTimeout(timer);
-          resolve(value);
-        },
-        (error: unknown) => {
-          clearTimeout(timer);
-          reject(error);
-        },
-      );
-    });
+  /** Starts what is in flight until it is answered, which may be long after its deadline. */
+  private start<T>(
+    send: () => Promise<T>,
+    expiresAt: number,
+    done: (value: T) => void,
+    failed: (error: unknown) => void,
+  ): void {
+    const deadline = this.deadlines.add(expiresAt, () => failed(this.overdue()));
+    this.inFlight++;
+    this.sent(send, deadline).then(
+      (value) => {
+        if (this.isInTime(deadline)) done(value);
+      },
+      (error: unknown) => {
+        if (this.isInTime(deadline)) failed(error);
+      },
+    );
   }
 
-  /** In flight until it is answered, which may be long after its deadline. */
-  private async sent<T>(send: () => Promise<T>, isLate: () => boolean): Promise<T> {
-    this.inFlight++;
+  /** Ends a call. What comes after its deadline is nobody's any more. */
+  private isInTime(deadline: Deadline): boolean {
+    this.inFlight--;
+    if (this.inFlight <= this.mostInFlight / 2) this.crowd = undefined;
+    if (deadline.isOver) return false;
+    this.deadlines.remove(deadline);
+    return true;
+  }
+
+  private sent<T>(send: () => Promise<T>, deadline: Deadline): Promise<T> {
+    if (!this.connection.isReady()) return this.sentOnceReady(send, deadline);
     try {
-      if (!this.connection.isReady()) {
-        if (this.wasReady) throw new Error(this.absent());
-        await this.firstReady;
-        if (isLate()) throw new Error('connected too late');
-      }
-      return await send();
-    } finally {
-      this.inFlight--;
-      if (this.inFlight <= this.mostInFlight / 2) this.crowd = undefined;
+      return send();
+    } catch (error) {
+      return Promise.reject(error);
     }
+  }
+
+  private async sentOnceReady<T>(send: () => Promise<T>, deadline: Deadline): Promise<T> {
+    if (this.wasReady) throw new Error(this.absent());
+    await this.firstReady;
+    if (deadline.isOver) throw new Error('connected too late');
+    return send();
+  }
+
+  private overdue(): Error {
+    return new Error(this.wasReady ? `no answer within ${this.deadlineMs} ms` : this.absent());
   }
 
   private absent(): string {
@@ -239,7 +216,7 @@ export class Guard {
         const known = (): boolean => (answered = true);
         answer.then(known, known);
         await answer;
-      }, this.deadlineMs);
+      });
       clearInterval(this.probe);
       this.outage = undefined;
       // The first call has to show that more than the probe is answered.

@@ -123,7 +123,7 @@ export function connectIoRedis(given: IoRedisLike, mode: ConnectionMode): Connec
     },
     // Not all of them know the keys of commands in capitals, by which they choose the node of a cluster.
     send: ([name = '', ...args]) => client.call(name.toLowerCase(), ...args),
-    evaluate: ([name, ...args]) => {
+    evaluate: (name, args) => {
       const evaluating = client as unknown as Evaluating;
       return name === 'EVAL' ? evaluating.evalBuffer(...args) : evaluating.evalshaBuffer(...args);
     },

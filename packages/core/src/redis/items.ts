@@ -1,5 +1,5 @@
 import type { Answer, Charge, Correction, Mode } from '../store.ts';
-import type { Item } from './batch.ts';
+import type { Item } from './group.ts';
 import { ChargeWriter } from './charge-writer.ts';
 import { DecisionItem, readAnswer } from './decisions.ts';
 import { OPS } from './ops.ts';

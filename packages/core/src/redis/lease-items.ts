@@ -1,6 +1,6 @@
 import type { Receipt } from '../algorithm.ts';
 import type { Charge, Correction } from '../store.ts';
-import type { Item } from './batch.ts';
+import type { Item } from './group.ts';
 import { OPS } from './ops.ts';
 import type { Told } from './grant.ts';
 import type { Items } from './items.ts';

@@ -7,7 +7,6 @@ import {
   isReadOnly,
   listen,
   reconnectAfter,
-  type ScriptCommand,
   Told,
 } from './connection.ts';
 
@@ -73,6 +72,8 @@ export function isNodeRedisSentinel(client: unknown): boolean {
 /** Settings of a command whose answer is bytes: `$` is what the protocol marks a string with. */
 const BYTES = { typeMapping: { ['$'.charCodeAt(0)]: Buffer } } as const;
 
+type Command = readonly (string | Buffer)[];
+
 /** A client in use, and how to be done with it. */
 interface Session {
   readonly client: NodeRedisLike;
@@ -99,7 +100,7 @@ export function connectNodeRedis(
     session.end();
     session = begin();
   };
-  const send = async (command: ScriptCommand, options?: object): Promise<unknown> => {
+  const send = async (command: Command, options?: object): Promise<unknown> => {
     const { client } = session;
     try {
       return await client.sendCommand(command as never, options as never);
@@ -115,10 +116,10 @@ export function connectNodeRedis(
     ready: () => told.nextReady(),
     send: (command, key) =>
       cluster ? sendTo(session.client, command, key, deadlineMs) : send(command),
-    evaluate: (command) =>
+    evaluate: (name, args) =>
       cluster
-        ? sendTo(session.client, command, command[FIRST_KEY] as string, deadlineMs, BYTES)
-        : send(command, BYTES),
+        ? sendTo(session.client, [name, ...args], args[FIRST_KEY] as string, deadlineMs, BYTES)
+        : send([name, ...args], BYTES),
     onError: (listener) => told.onError(listener),
     reconnect,
     close: () => {
@@ -137,7 +138,7 @@ function isReady({ isReady, isOpen, masters }: NodeRedisLike): boolean {
 /** Sends a command to the node of a key. */
 async function sendTo(
   client: NodeRedisLike,
-  command: ScriptCommand,
+  command: Command,
   key: string | undefined,
   deadlineMs: number,
   settings?: object,

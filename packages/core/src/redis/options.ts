@@ -1,6 +1,6 @@
 import { show, TollgateConfigError } from '../errors.ts';
 import { refuseUnknown } from '../limits.ts';
-import { type BreakerOptions, checkGuard } from './guard.ts';
+import { type BreakerOptions, checkGuard } from './breaker.ts';
 
 export interface RedisStoreOptions {
   /** Default `"tollgate:"`. */

@@ -1,6 +1,7 @@
 import type { Rule } from '../algorithm.ts';
 import { TWINS } from '../algorithms/index.ts';
 import type { BanRule } from '../ban.ts';
+import type { ScriptArgs } from './connection.ts';
 
 const ALGORITHMS = new Map<string, number>(TWINS.map(([tag], index) => [tag, index + 1]));
 
@@ -17,18 +18,15 @@ export class ScriptCall {
   private readonly states = new Places<string>();
   private readonly bans = new Places<string>();
   private readonly slots: string[] = [];
-  private readonly rulePlaces = new Map<Rule | BanRule, number>();
-  private readonly rules: number[] = [];
+  private readonly rules = new Places<Rule | BanRule>();
+  /** By a rule's number among them, after which place its numbers stand. */
+  private readonly begins: number[] = [];
+  private readonly numbers: number[] = [];
   private readonly items: number[] = [];
   private countsBans = false;
 
   constructor(withBans: boolean) {
     this.withBans = withBans;
-  }
-
-  /** Those of states first. */
-  get keys(): string[] {
-    return [...this.states.all, ...this.bans.all];
   }
 
   tell(...items: number[]): void {
@@ -50,58 +48,70 @@ export class ScriptCall {
   }
 
   rule(rule: Rule): number {
-    const known = this.rulePlaces.get(rule);
-    if (known !== undefined) return known;
-    return this.place(rule, ALGORITHMS.get(rule.policy.algorithm) as number, ...rule.numbers);
+    return this.placeOf(rule, ALGORITHMS.get(rule.policy.algorithm));
   }
 
   banRule(rule: BanRule): number {
     this.countsBans = true;
-    return this.rulePlaces.get(rule) ?? this.place(rule, ...rule.numbers);
+    return this.placeOf(rule, undefined);
   }
 
   imposesBans(): void {
     this.countsBans = true;
   }
 
-  /** The keys and all that is told, as a script is given them. */
-  args(clock: number | undefined): (string | Buffer)[] {
-    const { keys } = this;
-    return [`${keys.length}`, ...keys, this.packed(clock), ...this.slots];
+  /** Arguments that run a script which is told all this. */
+  args(script: string, clock: number | undefined): ScriptArgs {
+    const { states, bans, slots } = this;
+    const args: (string | Buffer)[] = [script, `${states.all.length + bans.all.length}`];
+    for (const key of states.all) args.push(key);
+    for (const key of bans.all) args.push(key);
+    args.push(this.packed(clock));
+    for (const slot of slots) args.push(slot);
+    return args;
   }
 
-  private place(rule: Rule | BanRule, ...numbers: number[]): number {
-    const place = HEAD + this.rules.length + 1;
-    this.rules.push(...numbers);
-    this.rulePlaces.set(rule, place);
-    return place;
+  /** After which place among the doubles a rule stands. */
+  private placeOf(rule: Rule | BanRule, algorithm: number | undefined): number {
+    const known = this.rules.all.length;
+    const number = this.rules.of(rule);
+    if (number > known) {
+      this.begins.push(HEAD + this.numbers.length + 1);
+      if (algorithm !== undefined) this.numbers.push(algorithm);
+      this.numbers.push(...rule.numbers);
+    }
+    return this.begins[number - 1] as number;
   }
 
   /** All numbers as one string, which costs both ends less than so many arguments, or a text. */
   private packed(clock: number | undefined): Buffer {
-    const { rules, items } = this;
-    const begin = HEAD + rules.length;
+    const { numbers, items } = this;
+    const begin = HEAD + numbers.length;
     const bytes = Buffer.allocUnsafe((begin + items.length) * BYTES);
     let at = bytes.writeDoubleLE(clock ?? NO_INSTANT, 0);
     at = bytes.writeDoubleLE(this.states.all.length, at);
     at = bytes.writeDoubleLE(this.countsBans ? 1 : 0, at);
     at = bytes.writeDoubleLE(begin, at);
-    for (const number of rules) at = bytes.writeDoubleLE(number, at);
+    for (const number of numbers) at = bytes.writeDoubleLE(number, at);
     for (const number of items) at = bytes.writeDoubleLE(number, at);
     return bytes;
   }
 }
 
+/** Up to so many things are looked for one by one, which is less than to keep a map of them. */
+const FEW = 8;
+
 /** What has a place from 1 on, in the order in which it was first asked for. */
 class Places<T> {
   readonly all: T[] = [];
-  private readonly places = new Map<T, number>();
+  private places: Map<T, number> | undefined = undefined;
 
   of(thing: T): number {
-    const known = this.places.get(thing);
-    if (known !== undefined) return known;
+    const known = this.places === undefined ? this.all.indexOf(thing) + 1 : this.places.get(thing);
+    if (known !== undefined && known > 0) return known;
     const place = this.all.push(thing);
-    this.places.set(thing, place);
+    if (place === FEW) this.places = new Map(this.all.map((one, index) => [one, index + 1]));
+    else this.places?.set(thing, place);
     return place;
   }
 }

@@ -1,4 +1,5 @@
-import type { Batches, Item } from './batch.ts';
+import type { Batches } from './batch.ts';
+import type { Item } from './group.ts';
 import { slotOf } from './slots.ts';
 
 /** Where items are asked of Redis. An item keeps to the deadline of a call that was made at `madeAt`. */

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Leasing } from '../lease.ts';
 import type { RefusedKey, Tally } from '../refusals/refused-key.ts';
 import type { Answer, Charge, Correction, Health, Mode, Store } from '../store.ts';
-import { Batches } from './batch.ts';
+import { type Batch, Batches } from './batch.ts';
 import { asMade, correctionAsMade, ofLimits } from './charge-ahead.ts';
 import { connect, type Connection, type RedisClient } from './clients.ts';
 import { SCRIPT, SHA } from './engine.ts';
@@ -68,11 +68,7 @@ export class RedisStore implements Store<true> {
       breaker,
     );
     const open = (isIdle: () => boolean): Batches =>
-      new Batches(
-        (write, madeAt) => this.guard.call(() => this.evaluate(write, madeAt), madeAt),
-        isIdle,
-        batch,
-      );
+      new Batches((made) => this.send(made), isIdle, batch);
     this.queue = cluster ? new SlotQueues(open) : open(() => this.guard.idle);
     this.fleet = new FleetList(this.name, this.connection, this.guard, options.clock);
     this.spread = cluster ? new Spread(this.queue, this.items, deadlineMs) : undefined;
@@ -207,36 +203,47 @@ export class RedisStore implements Store<true> {
     return this.connection.send(['SET', key, '1', 'PX', '1000'], key);
   }
 
+  private send(batch: Batch): void {
+    const { madeAt } = batch;
+    this.guard
+      .call(() => this.evaluate(batch, madeAt), madeAt)
+      .then(
+        (answer) => batch.answer(answer),
+        (error) => batch.fail(error),
+      );
+  }
+
+  private evaluate(batch: Batch, madeAt: number): Promise<unknown> {
+    const call = batch.write(true);
+    return this.run(call, madeAt).catch((error: unknown) =>
+      this.evaluateAgain(batch, madeAt, error),
+    );
+  }
+
   /**
-   * Runs the script. While a slot moves to another node, a call is answered only if all of its keys are on one of the
-   * two: then it is tried again without the keys of bans, most of which are nowhere. Bans of that slot do not hold then.
+   * While a slot moves to another node, a call is answered only if all of its keys are on one of the two: then it is
+   * tried again without the keys of bans, most of which are nowhere. Bans of that slot do not hold then.
    */
-  private async evaluate(
-    write: (withBans: boolean) => ScriptCall,
-    madeAt: number,
-  ): Promise<unknown> {
-    let withBans = true;
-    for (;;) {
-      const call = write(withBans);
-      const args = call.args(this.options.clock?.());
+  private async evaluateAgain(batch: Batch, madeAt: number, error: unknown): Promise<unknown> {
+    for (let failure = error, tries = 0; ; tries++) {
+      if (!says(REDIRECTION, failure) || this.isLate(madeAt - TRY_AGAIN_MS)) throw failure;
+      if (tries > 0) await sleep(TRY_AGAIN_MS);
       try {
-        return await this.run(args, madeAt);
-      } catch (error) {
-        if (!says(REDIRECTION, error) || this.isLate(madeAt - TRY_AGAIN_MS)) throw error;
-        if (!withBans) await sleep(TRY_AGAIN_MS);
-        withBans = false;
+        return await this.run(batch.write(false), madeAt);
+      } catch (again) {
+        failure = again;
       }
     }
   }
 
-  private async run(args: readonly (string | Buffer)[], madeAt: number): Promise<unknown> {
-    try {
-      return await this.connection.evaluate(['EVALSHA', SHA, ...args]);
-    } catch (error) {
+  /** Runs the script. */
+  private run(call: ScriptCall, madeAt: number): Promise<unknown> {
+    const clock = this.options.clock?.();
+    return this.connection.evaluate('EVALSHA', call.args(SHA, clock)).catch((error: unknown) => {
       // Only this says that nothing was carried out. Nobody would know of what came too late.
       if (!says(NO_SCRIPT, error) || this.isLate(madeAt)) throw error;
-      return this.connection.evaluate(['EVAL', SCRIPT, ...args]);
-    }
+      return this.connection.evaluate('EVAL', call.args(SCRIPT, clock));
+    });
   }
 
   private isLate(madeAt: number): boolean {
