@@ -115,7 +115,11 @@ function called(middleware, awaited) {
     response.statusCode = 200;
   };
   const call = (key) =>
-    middleware({ method: 'GET', headers: {}, ip: key, app, socket }, response, next);
+    middleware(
+      { method: 'GET', headers: {}, rawHeaders: [], ip: key, app, socket },
+      response,
+      next,
+    );
   return {
     check: awaited
       ? async (key) => {
